@@ -71,7 +71,7 @@ def problems(
         problem = pass_problem(*arguments)
         own = by_level[levels[-1]]
         if (
-            problem.held.size
+            problem.group.size
             and 0 < len(problem.entries.child) <= most
             and len(own) < parents
             and len(problem.sums.size) > 1

@@ -39,7 +39,11 @@ def row(shape: tuple[int, ...]) -> dict[str, float]:
         estimated = worlds.estimate(world, 1.0, 1)
     if worlds.broken(world, estimated):
         raise SystemExit("an estimate misses what is exact")
-    return {"blocks": len(world.truth), "rows": len(world.held.open[-1].count), "seconds": round(seconds, 1)}
+    return {
+        "blocks": len(world.truth),
+        "rows": len(world.exact_sums.open[-1].count),
+        "seconds": round(seconds, 1),
+    }
 
 
 def measure(_: Path, arguments: argparse.Namespace) -> list[dict[str, float]]:

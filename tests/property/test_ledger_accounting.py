@@ -87,7 +87,7 @@ def play(path, plan, files, run, session, model):
     """One session; the model follows what the ledger says that it did, and judges whether it might."""
     _, choices, ending, cap, spend_more = session
     with open_ledger(path, strict=ending == "lost") as ledger:
-        held = list(ledger.held(run))
+        held = list(ledger.reservations(run))
         finished = {part: (f"{part}.parquet", SHA) for part in held} if ending == "finish" else None
         reopened = ledger.settle_open(run, finished=finished, redo=held if ending == "redo" else ())
         for part in held if ending == "void" else ():

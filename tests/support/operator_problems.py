@@ -19,18 +19,18 @@ class SmallPass:
     """What one pass asks, in the terms of `pass_problem`, with the truth behind it."""
 
     truth: np.ndarray  # (C, K)
-    held: np.ndarray
+    group: np.ndarray
     right: np.ndarray
     column: np.ndarray | None
     observed: list[Observed]
     possible: np.ndarray | None
 
     def problem(self) -> PassProblem:
-        return pass_problem(self.held, self.right, self.column, self.observed, self.possible)
+        return pass_problem(self.group, self.right, self.column, self.observed, self.possible)
 
     @property
     def allowed(self) -> np.ndarray:
-        allowed = self.right[:, self.held] > 0
+        allowed = self.right[:, self.group] > 0
         return allowed if self.possible is None else allowed & self.possible
 
     def dense(self) -> ParentProblem:
@@ -41,7 +41,7 @@ class SmallPass:
             member = query.group[:, None] == np.arange(query.values.shape[1])
             h += query.weight[:, None, None] * (member @ member.T)
             b += query.weight[:, None] * query.values[:, query.group]
-        rows = (self.held == np.arange(self.right.shape[1])[:, None]).astype(np.uint8)
+        rows = (self.group == np.arange(self.right.shape[1])[:, None]).astype(np.uint8)
         sides = self.right.astype(float)
         return ParentProblem(
             h, b, self.column, self.allowed, rows, sides, sides, np.arange(children, dtype=np.int32)
@@ -62,11 +62,11 @@ def small_pass(
 ) -> SmallPass:
     """Random columns under exact sums: answers of columns, of groups inside exact sums, of groups across them, and unmeasured ones."""
     rng = np.random.default_rng(seed)
-    held = rng.permutation(np.arange(columns) % sums).astype(np.int32)
-    truth = rng.poisson(mean, (children, columns)) * (rng.random((children, sums)) < 0.8)[:, held]
+    of_sum = rng.permutation(np.arange(columns) % sums).astype(np.int32)
+    truth = rng.poisson(mean, (children, columns)) * (rng.random((children, sums)) < 0.8)[:, of_sum]
     right = np.zeros((children, sums), np.int64)
-    np.add.at(right.T, held, truth.T)
-    nested = held * 3 + rng.integers(0, 3, columns)
+    np.add.at(right.T, of_sum, truth.T)
+    nested = of_sum * 3 + rng.integers(0, 3, columns)
     labels = [np.arange(columns), nested, *rng.integers(0, max(2, columns // 3), (crossing, columns))]
     observed = []
     for number, label in enumerate([*labels, rng.integers(0, 2, columns)]):
@@ -77,7 +77,7 @@ def small_pass(
         weight = rng.uniform(0.2, 3.0, children) if number < len(labels) else np.zeros(children)
         observed.append(Observed(group, answers, weight))
     possible = (truth > 0) | (rng.random(truth.shape) < 0.5) if masks else None
-    return SmallPass(truth, held, right, None if root else truth.sum(axis=0), observed, possible)
+    return SmallPass(truth, of_sum, right, None if root else truth.sum(axis=0), observed, possible)
 
 
 def contradicting_root(seed: int) -> PassProblem:

@@ -25,12 +25,12 @@ CHOICES = load_config("dhc-us").choices
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A population by block with what is measured and held of it."""
+    """A population by block with what is measured and published of it."""
 
     histogram: MeasuredHistogram
     spine: Spine
     truth: np.ndarray  # (blocks, cells)
-    held: ExactSums
+    exact_sums: ExactSums
     housed: Housed | None = None
 
     @property
@@ -71,7 +71,7 @@ def estimate(
 ) -> Estimated:
     rng, observer = np.random.default_rng(seed), SilentObserver()
     cells = world.truth.shape[1]
-    descent = OperatorDescent(world.histogram, world.spine, world.held, observer, CHOICES, workers)
+    descent = OperatorDescent(world.histogram, world.spine, world.exact_sums, observer, CHOICES, workers)
     found, reports = [], []
     for depth, level in enumerate(world.spine.levels):
         made, report = descent.estimate(level.name, world.objective(depth, spread, rng, unequal=unequal))
@@ -167,7 +167,7 @@ def broken(world: World, found: Estimated) -> list[str]:
     """Everything that the levels of a world break."""
     wrong = []
     allowed = world.histogram.schema.allowed()
-    groups = world.held.label if world.housed is None else PUBLISHED
+    groups = world.exact_sums.label if world.housed is None else PUBLISHED
     for depth, (level, have, truth) in enumerate(
         zip(world.spine.levels, found.levels, world.exact, strict=True)
     ):
@@ -180,7 +180,7 @@ def broken(world: World, found: Estimated) -> list[str]:
                 wrong.append(f"{level.name}: sums over children")
         members = groups == np.arange(groups.max() + 1)[:, None]
         if not np.array_equal(have @ members.T, truth @ members.T):
-            wrong.append(f"{level.name}: held sums")
+            wrong.append(f"{level.name}: exact sums")
     if world.housed is not None:
         by_kind = np.stack([found.levels[-1][:, kind == KIND].sum(axis=1) for kind in range(KINDS)], axis=1)
         facilities = world.housed.facilities

@@ -309,7 +309,7 @@ def plan(configuration: Configuration, **options: Unpack[PlanKeywords]) -> Plan:
 
 
 def _wishes(options: PlanKeywords) -> Any:
-    from censafe.planning.prices.table_work import AskedTables
+    from censafe.planning.prices.table_work import EstimatedTables
     from censafe.products.planned import PlanRequest
 
     if options.get("minimize") and options.get("maximize"):
@@ -326,7 +326,7 @@ def _wishes(options: PlanKeywords) -> Any:
         size=options.get("size"),
         estimated=None
         if tables is None and areas is None and data is None
-        else AskedTables(
+        else EstimatedTables(
             None if tables is None else tuple(tables),
             None if areas is None else Path(areas),
             None if data is None else Path(data),

@@ -17,7 +17,7 @@ from censafe.geography.area_tables import TEXT, read_table
 from censafe.geography.grfc import BLOCK_NUMBER, read_grfc
 from censafe.geography.identifiers import later_names
 from censafe.geography.packed import PackedFile, packed_files
-from censafe.geography.parquet_tables import read_whole
+from censafe.geography.parquet_tables import read_validated
 from censafe.model.folders import matching_files
 from censafe.results.microdata import text_header
 
@@ -220,8 +220,8 @@ def _records(folder: Path) -> People:
     if not grfc:
         raise DataError(f"{folder}: GRF-C*.txt is missing, which names the blocks; {_WORDS}")
     try:
-        persons = read_whole(folder / "persons.parquet", columns=["MAFID", "RTYPE", *_MICRODATA[4:]])
-        units = read_whole(folder / "units.parquet", columns=["MAFID", "OIDTB"])
+        persons = read_validated(folder / "persons.parquet", columns=["MAFID", "RTYPE", *_MICRODATA[4:]])
+        units = read_validated(folder / "units.parquet", columns=["MAFID", "OIDTB"])
         persons, units = _flat(persons, folder / "persons.parquet"), _flat(units, folder / "units.parquet")
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(

@@ -38,7 +38,7 @@ _NAMED_KIND: Final = re.compile(rf"_({'|'.join(_DISTRICTS)})[0-9]*(?:[._]|$)", r
 _ASSIGNED: Final = "DISTRICT"
 _ASSIGNMENT: Final = "blockid"
 _BESIDE: Final = {_ASSIGNED: ("COUNTYFP",), "COUSUBFP": ("COUNTYFP",), "AIANNHCE": ("COMPTYPE", "COMPTYP")}
-"""Columns that stand beside another one and are no kind of areas."""
+"""Columns that qualify another one and are no kind of areas."""
 _CENSUS: Final = (15, 16)
 
 
@@ -79,7 +79,7 @@ def read_listed_blocks(path: Path, form: GeocodeForm) -> ListedBlocks:
     there counts, and none of them is a kind of area. The table has any form that :func:`read_table` reads.
 
     Codes of the Bureau's block assignment and block equivalency files that are given within a state or county become GEOIDs, with the zeros that
-    they lack: DISTRICT (beside BLOCKID; with COUNTYFP that of a voting district), PLACEFP, COUSUBFP, CDFP, SLDUST, SLDLST and those of school districts.
+    they lack: DISTRICT (with BLOCKID; with COUNTYFP that of a voting district), PLACEFP, COUSUBFP, CDFP, SLDUST, SLDLST and those of school districts.
 
     Source: Census Bureau, "2020 Census Block Assignment Files" (record layout) and congressional district block equivalency files.
     """
@@ -109,10 +109,10 @@ def listed_blocks(
 ) -> ListedBlocks:
     """Blocks of a file with their areas, checked."""
     numbers = form.pack(_texts(geocode_texts(blocks, form.length)))
-    given = _texts(plain_codes(blocks))
-    wrong = np.unique(given[numbers < 0])
+    texts = _texts(plain_codes(blocks))
+    wrong = np.unique(texts[numbers < 0])
     if len(wrong):
-        some = ", ".join(one or "an empty one" for one in wrong[:_NAMED].tolist())
+        some = ", ".join(text or "an empty one" for text in wrong[:_NAMED].tolist())
         raise DataError(
             f"{path}: codes in column {column} that are not {block_words(form)} ({int((numbers < 0).sum()):,}), such as {some}; fix: give the code of "
             "every block as text, with leading zeros, which spreadsheets drop"
@@ -122,9 +122,9 @@ def listed_blocks(
     if form.alphabet == DIGITS and form.length in _CENSUS:
         areas, more = _as_geoids(path, areas, form.unpack(numbers), assigned=column.lower() == _ASSIGNMENT)
         remarks = (*remarks, *more)
-    found = ListedBlocks(path, given, numbers, areas, remarks)
-    _refuse_repeated(found)
-    return found
+    listed = ListedBlocks(path, texts, numbers, areas, remarks)
+    _refuse_repeated(listed)
+    return listed
 
 
 def kinds_of_blocks(
@@ -146,7 +146,7 @@ def kinds_of_blocks(
         raise DataError(
             f"{listed.path}: none of the {len(known):,} rows is a block of this run; fix: give the blocks of its states, as {block_words(form)}"
         )
-    found: list[AreaKind] = []
+    kinds: list[AreaKind] = []
     remarks = [*listed.remarks]
     if not known.all():
         other = listed.blocks[~known]
@@ -163,7 +163,7 @@ def kinds_of_blocks(
         codes, area = np.unique(own[inside], return_inverse=True)
         area_of = np.full(len(blocks), -1)
         area_of[place[inside]] = area.ravel()
-        found.append(AreaKind(name, codes, area_of))
+        kinds.append(AreaKind(name, codes, area_of))
         lost = np.setdiff1d(own[own != ""], codes)
         if len(lost):
             remarks.append(
@@ -174,7 +174,7 @@ def kinds_of_blocks(
             remarks.append(
                 f"{listed.path.name}: {outside:,} of {len(blocks):,} blocks are in no area of {name}."
             )
-    return tuple(found), tuple(remarks)
+    return tuple(kinds), tuple(remarks)
 
 
 def read_block_areas(
@@ -199,17 +199,17 @@ def without_words(
     path: Path, areas: dict[str, NDArray[np.str_]]
 ) -> tuple[dict[str, NDArray[np.str_]], tuple[str, ...]]:
     """Codes with those that say that a block lies in no area empty, and a remark for each kind that has any."""
-    found, remarks = {}, []
+    columns, remarks = {}, []
     for name, codes in areas.items():
         none = no_area(codes)
         words = sorted(set(codes[none].tolist()) - {""})
-        found[name] = np.where(none, "", codes)
+        columns[name] = np.where(none, "", codes)
         if words:
             rows = int((none & (codes != "")).sum())
             remarks.append(
                 f"{path.name}: {name}: {rows:,} of {len(codes):,} rows have {' or '.join(words)}, which is no area; their blocks lie in none."
             )
-    return found, tuple(remarks)
+    return columns, tuple(remarks)
 
 
 def _as_geoids(
@@ -231,16 +231,16 @@ def _as_geoids(
                 f"{path.name}: codes of {_ASSIGNED} have {' or '.join(map(str, lengths))} characters and became no GEOIDs, which have 2 of congressional and 3 of "
                 "legislative districts after the state; name the file _CD, _SLDU or _SLDL as the Bureau does to pad them."
             )
-    beside = {one for name in areas if name != _ASSIGNED or assigned for one in _BESIDE.get(name, ())}
-    found = {}
+    implied = {column for name in areas if name != _ASSIGNED or assigned for column in _BESIDE.get(name, ())}
+    columns = {}
     for name, codes in areas.items():
         if name in within:
             above, width = within[name]
             own = np.char.add(blocks.astype(f"U{above}"), np.char.zfill(codes, width))
-            found[name] = np.where(codes == "", "", own)
-        elif name not in beside:
-            found[name] = codes
-    return {name: codes for name, codes in found.items() if name not in beside}, tuple(remarks)
+            columns[name] = np.where(codes == "", "", own)
+        elif name not in implied:
+            columns[name] = codes
+    return {name: codes for name, codes in columns.items() if name not in implied}, tuple(remarks)
 
 
 def _refuse_repeated(listed: ListedBlocks) -> None:

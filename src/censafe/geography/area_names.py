@@ -1,4 +1,4 @@
-"""Codes and names that stand beside the geocodes of census areas in published files, and the files that names come from."""
+"""Codes and names that accompany the geocodes of census areas in published files, and the files that names come from."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from censafe.geography.regions import county_numbers, states
 from censafe.model.safe_text import csv_text, text_of_cell
 
 AREA_COLUMNS = ("GEOID", "GISJOIN", "NAME")
-"""Columns that stand beside the geocodes of census areas."""
+"""Columns that accompany the geocodes of census areas."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class AreaNames:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that :meth:`beside` gives."""
+        """Names of the columns that :meth:`codes_and_names` returns."""
         if self.census:
             return AREA_COLUMNS
         return ("NAME",) if self.by_code else ()
 
-    def beside(self, codes: NDArray[np.str_]) -> dict[str, NDArray[np.str_]]:
-        """The columns beside geocodes.
+    def codes_and_names(self, codes: NDArray[np.str_]) -> dict[str, NDArray[np.str_]]:
+        """The columns that accompany geocodes.
 
         Args:
             codes: geocodes of one level, shape (n,).
@@ -56,8 +56,8 @@ class AreaNames:
             Texts of shape (n,) by name of the column, in the order of :attr:`columns`; empty where there is no code or name.
 
         Example:
-            >>> found = AreaNames({"44001": "Bristol County"}).beside(np.array(["44001", "44003"]))
-            >>> {name: texts.tolist() for name, texts in found.items()}
+            >>> columns = AreaNames({"44001": "Bristol County"}).codes_and_names(np.array(["44001", "44003"]))
+            >>> {name: texts.tolist() for name, texts in columns.items()}
             {'GEOID': ['44001', '44003'], 'GISJOIN': ['G4400010', 'G4400030'], 'NAME': ['Bristol County', '']}
         """
         if not self.census:
@@ -65,7 +65,7 @@ class AreaNames:
         return {"GEOID": geoids(codes), "GISJOIN": gisjoins(codes), "NAME": self.names(codes)}
 
     def of_level(self, level: str, codes: NDArray[np.str_]) -> dict[str, NDArray[np.str_]]:
-        """The columns beside areas of a named level or kind; given names alone where it is none of the census.
+        """The columns of areas of a named level or kind; names by code alone where it is none of the census.
 
         Args:
             codes: geocodes, shape (n,).
@@ -77,14 +77,14 @@ class AreaNames:
             {}
         """
         if not self.census:
-            return self.beside(codes)
+            return self.codes_and_names(codes)
         known = codes_of_level(level, codes)
         if known:
             return {**known, "NAME": self.names(codes.astype(f"U{len(codes[0])}"))}
-        return {"NAME": self.given(codes)} if self.by_code else {}
+        return {"NAME": self.names_by_code(codes)} if self.by_code else {}
 
-    def given(self, codes: NDArray[np.str_]) -> NDArray[np.str_]:
-        """Names that were given to areas of any kind, empty for the others.
+    def names_by_code(self, codes: NDArray[np.str_]) -> NDArray[np.str_]:
+        """Names of areas of any kind by their codes, empty for the others.
 
         Args:
             codes: such as those of places, shape (n,).
@@ -117,25 +117,25 @@ class AreaNames:
         """
         if not self.by_code:
             return ""
-        given = np.array(list(self.by_code), np.str_)
+        named_codes = np.array(list(self.by_code), np.str_)
         named = {
-            level: int(np.isin(geoids(codes) if self.census else codes, given).sum())
+            level: int(np.isin(geoids(codes) if self.census else codes, named_codes).sum())
             for level, codes in areas.items()
         }
         if any(2 * number >= len(areas[level]) > 0 for level, number in named.items()):
             return ""
-        whole = sum(len(codes) for codes in areas.values())
+        total = sum(len(codes) for codes in areas.values())
         by_level = ", ".join(
             f"{level} {number:,} of {len(areas[level]):,}" for level, number in named.items()
         )
-        shown = next((str(codes[0]) for codes in areas.values() if len(codes) and codes[0] != ""), "")
+        example = next((str(codes[0]) for codes in areas.values() if len(codes) and codes[0] != ""), "")
         return (
-            f"Names: {sum(named.values()):,} of {whole:,} areas got a name of the {len(given):,} that were given ({by_level}), which are for codes such "
-            f"as {given[0]}, not {shown}; check that they are of the same states and vintage"
+            f"Names: {sum(named.values()):,} of {total:,} areas got a name of the {len(named_codes):,} that were given ({by_level}), which are for codes such "
+            f"as {named_codes[0]}, not {example}; check that they are of the same states and vintage"
         )
 
 
-def region_names(kind: str, codes: NDArray[np.str_], given: Mapping[str, str]) -> NDArray[np.str_]:
+def region_names(kind: str, codes: NDArray[np.str_], names: Mapping[str, str]) -> NDArray[np.str_]:
     """Names of regions of the S-DHC and Detailed DHC files, empty where they are not known.
 
     Args:
@@ -147,8 +147,8 @@ def region_names(kind: str, codes: NDArray[np.str_], given: Mapping[str, str]) -
     """
     if kind == "USA":
         return np.full(len(codes), "United States")
-    known = {**({state.code: state.name for state in states()} if kind == "STATE" else {}), **given}
-    return AreaNames(known).given(codes)
+    known = {**({state.code: state.name for state in states()} if kind == "STATE" else {}), **names}
+    return AreaNames(known).names_by_code(codes)
 
 
 NAMES: Final = "names.csv"
@@ -181,12 +181,12 @@ def read_area_names(path: Path, *, census: bool = True) -> dict[str, str]:
     codes = texts_of(table[code])
     keys = (plain_codes(codes) if census else pc.utf8_trim_whitespace(codes)).to_pylist()
     words = pc.utf8_trim_whitespace(texts_of(table[name])).to_pylist()
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     twice: dict[str, None] = {}
     for key, word in zip(map(text_of_cell, keys), map(text_of_cell, words), strict=True):
         if key and word:
             area = geoid_of(key) if census else key
-            if found.setdefault(area, word) != word:
+            if names.setdefault(area, word) != word:
                 twice[area] = None
     if twice:
         some = ", ".join(list(twice)[:_NAMED])
@@ -194,10 +194,10 @@ def read_area_names(path: Path, *, census: bool = True) -> dict[str, str]:
             f"{path}: {len(twice)} areas have two names, such as {some}; fix: name every area once"
         )
     if census:
-        _require_zeros(path, found)
-    if not found:
+        _require_zeros(path, names)
+    if not names:
         raise DataError(f"{path}: no area is named; allowed: a row an area, with its code and its name")
-    return found
+    return names
 
 
 def _require_zeros(path: Path, codes: Iterable[str]) -> None:

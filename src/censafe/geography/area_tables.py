@@ -19,7 +19,7 @@ import pyarrow.csv as pa_csv
 
 from censafe.errors import DataError, StorageError
 from censafe.geography.packed import PACKED, PackedFile, packed_files
-from censafe.geography.parquet_tables import read_whole
+from censafe.geography.parquet_tables import read_validated
 from censafe.model.parsing import TRUST_SIZE, sizes_are_trusted
 
 STORED: Final = (".parquet", ".geoparquet", ".pq")
@@ -46,16 +46,18 @@ def read_table(
     try:
         file = one_table(path, what)
         data = _unpacked(file) if file.packing else None
-        found = read_whole(file.path, data) if file.suffix in STORED else _text(file.path, data, what, types)
+        table = (
+            read_validated(file.path, data) if file.suffix in STORED else _text(file.path, data, what, types)
+        )
     except OSError as error:
         raise StorageError(f"{path}: {what} does not exist or cannot be read; fix: check the path") from error
     except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:  # the last of a field without an end
         raise DataError(
             f"{path}: {what} is neither text with a header and as many fields in every row nor a Parquet file"
         ) from error
-    if not found.num_columns:
+    if not table.num_columns:
         raise DataError(f"{path}: {what} is empty; fix: give a header and a row each")
-    return _named(found, file.path, what)
+    return _named(table, file.path, what)
 
 
 def column_names(path: Path | PackedFile, what: str) -> list[str]:
@@ -152,8 +154,8 @@ def _text(path: Path, data: bytes | None, what: str, types: Callable[[str], pa.D
             pa_csv.ConvertOptions(column_types=kinds),
         )
 
-    def counted(one: Any) -> str:
-        odd.append(one.number)
+    def counted(invalid: Any) -> str:
+        odd.append(invalid.number)
         return "skip"
 
     try:

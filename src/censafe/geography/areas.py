@@ -202,9 +202,9 @@ def _from_sorted(
     return codes[starts], ordinals
 
 
-def _positions(values: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int32]:
+def _positions(values: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.int32]:
     if not len(values):
-        return np.full(len(wanted), -1, np.int32)
-    places = np.searchsorted(values, wanted)
+        return np.full(len(keys), -1, np.int32)
+    places = np.searchsorted(values, keys)
     places[places == len(values)] = 0
-    return np.where(values[places] == wanted, places, -1).astype(np.int32)
+    return np.where(values[places] == keys, places, -1).astype(np.int32)

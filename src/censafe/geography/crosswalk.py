@@ -56,11 +56,11 @@ def with_areas(
         >>> with_areas(np.array([40017]), levels, {"area": np.array([3]), "ward": np.array([8])}, GeocodeForm(5)).tolist()
         [40380017]
     """
-    found = codes
+    keys = codes
     for level in levels:
         rest = form.base ** (form.length - level.after)
-        found = (found // rest * form.base**level.length + areas[level.column]) * rest + found % rest
-    return found
+        keys = (keys // rest * form.base**level.length + areas[level.column]) * rest + keys % rest
+    return keys
 
 
 def read_crosswalk(
@@ -96,15 +96,15 @@ def read_crosswalk(
     named(block, repeated, "blocks are given twice", "one row a block", "remove the others")
     named(block, missing, "blocks of the data are not in the crosswalk", "every block of the data",
           "use the crosswalk of the same blocks")  # fmt: skip
-    found = {}
+    areas = {}
     for name, column in columns.items():
         length = None if lengths is None else lengths[name]
         coded = GeocodeForm(length, form.alphabet) if length else None
         numbers = _areas(plain_areas(texts_of(table.column(column))), coded)[rows]
         allowed = f"an area of {coded.words} for every block" if coded else "an area for every block"
         named(column, codes[numbers < 0], "blocks have no area", allowed, "fill the column")
-        found[name] = numbers
-    return found
+        areas[name] = numbers
+    return areas
 
 
 def rows_of_blocks(known: Integers, codes: Integers) -> tuple[Integers, Integers, Integers]:
@@ -172,8 +172,8 @@ def _areas(column: Any, coded: GeocodeForm | None) -> Integers:
     if coded is None and (numbers[texts != ""] < 0).any():
         numbers = np.unique(texts, return_inverse=True)[1].reshape(-1).astype(np.int64)
     numbers = np.where(texts == "", -1, numbers)
-    found: Integers = numbers[encoded.indices.to_numpy()]
-    return found
+    areas: Integers = numbers[encoded.indices.to_numpy()]
+    return areas
 
 
 def _refuse(

@@ -73,7 +73,7 @@ class GeocodeForm:
         return pack_geocodes(geocodes, self.length, self.alphabet)
 
     def unpack(self, codes: NDArray[np.int64]) -> NDArray[np.str_]:
-        """Text of geocodes held as numbers."""
+        """Text of geocodes stored as numbers."""
         return unpack_geocodes(codes, self.length, self.alphabet)
 
     def prefixes(self, codes: NDArray[np.int64], length: int) -> NDArray[np.int64]:
@@ -138,12 +138,12 @@ def pack_characters(characters: NDArray[np.unsignedinteger], alphabet: str = DIG
 def _places(alphabet: str) -> NDArray[np.int64]:
     """Place of every ASCII character in an alphabet, -1 for none."""
     places = np.full(_ASCII, -1, np.int64)
-    places[[ord(one) for one in alphabet]] = np.arange(len(alphabet))
+    places[[ord(character) for character in alphabet]] = np.arange(len(alphabet))
     return places
 
 
 def unpack_geocodes(codes: NDArray[np.int64], digits: int, alphabet: str = DIGITS) -> NDArray[np.str_]:
-    """Text of geocodes held as numbers.
+    """Text of geocodes stored as numbers.
 
     Args:
         codes: int64, shape (n,), not negative.
@@ -161,5 +161,5 @@ def unpack_geocodes(codes: NDArray[np.int64], digits: int, alphabet: str = DIGIT
     if alphabet == DIGITS:
         characters += np.uint32(ord("0"))
     else:
-        characters = np.array([ord(one) for one in alphabet], np.uint32)[characters]
+        characters = np.array([ord(character) for character in alphabet], np.uint32)[characters]
     return characters.reshape(-1).view(f"U{digits}")

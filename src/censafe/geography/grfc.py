@@ -65,7 +65,7 @@ def read_grfc(
     """Read some columns of a GRF-C file as text.
 
     Returns:
-        Arrow table of text columns in the order asked for, one row a block.
+        Arrow table of text columns in the order of `columns`, one row a block.
 
     Source: layout of the 2020 tabulation geography (GRF-C), as DHC-A and S-DHC use it.
     """

@@ -30,7 +30,9 @@ BLOCK_COLUMNS: Final = ("geocode", "geoid20", "geoid_20", "geoid", "geo_id", "gi
 _BLOCK: Final = 15
 _EARLIER: Final = {"TABTRACT": "TABTRACTCE", "TABBLKGRP": "TABBLKGRPCE"}
 GEOCODE: Final = 16
-BLOCK_GROUP: Final = 11  # position of the digit that a geocode of a block has beside those of its GEOID
+BLOCK_GROUP: Final = (
+    11  # position of the digit that a geocode of a block has in addition to those of its GEOID
+)
 _LEVELS: Final = (0, 2, 5, 11, 12, _BLOCK, GEOCODE)
 _JOINED: Final = {
     2: (0, 1, None),
@@ -200,12 +202,12 @@ def plain_codes(texts: pa.Array) -> pa.Array:
     """
     import pyarrow.compute as pc
 
-    found = pc.utf8_trim_whitespace(texts)
-    if pc.all(pc.ascii_is_decimal(found)).as_py():
-        return found
+    codes = pc.utf8_trim_whitespace(texts)
+    if pc.all(pc.ascii_is_decimal(codes)).as_py():
+        return codes
     for pattern, code in ((_APOSTROPHE, r"\1"), (_FORMULA, r"\1"), (_FRACTION, r"\1"), (_LONG, "")):
-        found = pc.replace_substring_regex(found, pattern, code)
-    return found
+        codes = pc.replace_substring_regex(codes, pattern, code)
+    return codes
 
 
 def plain_areas(texts: pa.Array) -> pa.Array:
@@ -218,11 +220,11 @@ def plain_areas(texts: pa.Array) -> pa.Array:
     """
     import pyarrow.compute as pc
 
-    found = pc.utf8_trim_whitespace(texts)
+    codes = pc.utf8_trim_whitespace(texts)
     for pattern in (_APOSTROPHE, _FORMULA, _FRACTION):
-        if pc.all(pc.or_(pc.equal(found, ""), pc.match_substring_regex(found, pattern))).as_py():
-            found = pc.replace_substring_regex(found, pattern, r"\1")
-    return found
+        if pc.all(pc.or_(pc.equal(codes, ""), pc.match_substring_regex(codes, pattern))).as_py():
+            codes = pc.replace_substring_regex(codes, pattern, r"\1")
+    return codes
 
 
 def geocode_texts(texts: pa.Array, digits: int) -> pa.Array:
@@ -235,12 +237,12 @@ def geocode_texts(texts: pa.Array, digits: int) -> pa.Array:
     """
     import pyarrow.compute as pc
 
-    found = plain_codes(texts)
+    codes = plain_codes(texts)
     if digits in (_BLOCK, GEOCODE):
-        found = pc.replace_substring_regex(found, _GISJOIN, r"\1\2\3\4")
+        codes = pc.replace_substring_regex(codes, _GISJOIN, r"\1\2\3\4")
     if digits == GEOCODE:
-        found = pc.replace_substring_regex(found, _GEOID, r"\1\2\2\3")
-    return found
+        codes = pc.replace_substring_regex(codes, _GEOID, r"\1\2\2\3")
+    return codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,9 +282,9 @@ def short_geoids(texts: pa.Array) -> NDArray[np.bool_]:
     """
     import pyarrow.compute as pc
 
-    found = pc.match_substring_regex(plain_codes(texts), "^[0-9]{15}$")
-    found = pc.and_(found, pc.invert(pc.match_substring_regex(texts, _LONG)))
-    return np.asarray(pc.fill_null(found, fill_value=False).to_numpy(zero_copy_only=False), np.bool_)
+    short = pc.match_substring_regex(plain_codes(texts), "^[0-9]{15}$")
+    short = pc.and_(short, pc.invert(pc.match_substring_regex(texts, _LONG)))
+    return np.asarray(pc.fill_null(short, fill_value=False).to_numpy(zero_copy_only=False), np.bool_)
 
 
 def doubtful_blocks(
@@ -308,14 +310,14 @@ def doubtful_blocks(
     apart = valid & ~short & listed & (codes // 10**4 % 10 != codes // 10**3 % 10)
     strange = unknown & ~lost & (short | listed)
     return tuple(
-        one
-        for one in (
+        doubt
+        for doubt in (
             Doubt("nesting", apart, "blocks outside their block group", "a block group that is the first digit of the block", _AS_TEXT),
             Doubt("lost-zero", lost, "codes of 15 digits that are geocodes of 16 digits without their leading zero", _GEOIDS_ALLOWED, _AS_TEXT),
             Doubt("unknown-county", strange, "blocks of counties that do not exist", "counties of 2010, 2020 or since, with their state",
                   _AS_TEXT),
         )
-        if one.rows.any()
+        if doubt.rows.any()
     )  # fmt: skip
 
 
@@ -325,8 +327,8 @@ def require_known_blocks(
     """Refuse geocodes of blocks that :func:`doubtful_blocks` names."""
     doubts = doubtful_blocks(codes, short, listed=listed)
     if doubts:
-        words = ", and ".join(f"{int(one.rows.sum()):,} {one.problem}" for one in doubts)
-        allowed = "; ".join(dict.fromkeys(one.allowed for one in doubts))
+        words = ", and ".join(f"{int(doubt.rows.sum()):,} {doubt.problem}" for doubt in doubts)
+        allowed = "; ".join(dict.fromkeys(doubt.allowed for doubt in doubts))
         raise DataError(f"{place}: {words}; allowed: {allowed}; fix: {_AS_TEXT}")
 
 
@@ -338,9 +340,9 @@ def _picked(codes: NDArray[np.str_], places: Iterable[int | None], before: str =
     """Characters of every code at some places, a 0 for None."""
     chosen = list(places)
     letters = np.ascontiguousarray(codes).view("U1").reshape(len(codes), _digits(codes))
-    found = np.full((len(codes), len(before) + len(chosen)), "0")
-    found[:, : len(before)] = list(before)
+    picked = np.full((len(codes), len(before) + len(chosen)), "0")
+    picked[:, : len(before)] = list(before)
     for column, place in enumerate(chosen, len(before)):
         if place is not None:
-            found[:, column] = letters[:, place]
-    return found.reshape(-1).view(f"U{len(before) + len(chosen)}")
+            picked[:, column] = letters[:, place]
+    return picked.reshape(-1).view(f"U{len(before) + len(chosen)}")

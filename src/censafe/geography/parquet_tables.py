@@ -34,7 +34,7 @@ def require_plausible_size(
     cells = metadata.num_rows * metadata.num_columns
     if any(metadata.schema.column(place).max_repetition_level for place in range(metadata.num_columns)):
         groups = (metadata.row_group(place) for place in range(metadata.num_row_groups))
-        values = sum(one.column(place).num_values for one in groups for place in range(one.num_columns))
+        values = sum(group.column(place).num_values for group in groups for place in range(group.num_columns))
         cells = max(cells, values)
     if cells <= MOST_CELLS or sizes_are_trusted():
         return
@@ -66,7 +66,7 @@ def read_rows(path: Path, *, per_byte: int = MOST_PER_BYTE, **options: Any) -> p
     return pq.read_table(path, **options)
 
 
-def read_whole(
+def read_validated(
     path: Path, data: bytes | None = None, *, per_byte: int = MOST_PER_BYTE, **options: Any
 ) -> pa.Table:
     """All rows of a file; every text and every place in a dictionary is looked at, which Arrow itself leaves to whoever uses them."""
@@ -75,12 +75,12 @@ def read_whole(
 
     try:
         if data is None:
-            found = read_rows(path, per_byte=per_byte, **options)
+            table = read_rows(path, per_byte=per_byte, **options)
         else:
             source = pa.BufferReader(data)
             require_plausible_size(path, pq.read_metadata(source), size=len(data), per_byte=per_byte)
-            found = pq.read_table(pa.BufferReader(data), **options)
+            table = pq.read_table(pa.BufferReader(data), **options)
     except UnicodeDecodeError as error:
         raise pa.ArrowInvalid("names of columns that are not text") from error
-    found.validate(full=True)
-    return found
+    table.validate(full=True)
+    return table

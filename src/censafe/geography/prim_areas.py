@@ -104,8 +104,8 @@ def _five(table: Any, name: str, path: Path) -> Integers:
     texts, row = _coded(table, name)
     numbers = np.where(no_area(texts), NO_PLACE, pack_geocodes(texts, 5))
     _check(path, name, int((numbers < 0)[row].sum()), f"5 digits; for none {NO_AREA_WORDS}")
-    found: Integers = numbers[row]
-    return found
+    codes: Integers = numbers[row]
+    return codes
 
 
 def _letters(table: Any, name: str, path: Path) -> NDArray[np.str_]:

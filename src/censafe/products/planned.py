@@ -13,7 +13,7 @@ from censafe.model import Definition
 from censafe.planning.numbers import decimal_text
 from censafe.planning.prices.extras import Expected, Extras, conversions_of, expected_of
 from censafe.planning.prices.rows import PlanReport
-from censafe.planning.prices.table_work import AskedTables
+from censafe.planning.prices.table_work import EstimatedTables
 from censafe.planning.prices.targets import LEAST_MARGIN, MOST_MARGIN, Outcome, Request, achieve, parse_target
 from censafe.privacy.loss.margins import rho_for_margin
 from censafe.products.registry import Planner
@@ -87,7 +87,7 @@ class PlanRequest:
     expected: tuple[str, ...] = ()
     meaning: bool = False
     size: int | None = None
-    estimated: AskedTables | None = None
+    estimated: EstimatedTables | None = None
 
 
 def planned(
@@ -108,7 +108,7 @@ def planned(
         return {}, None
     budgets = planner.budgets_of(config)
     requests = _requests(planner, config, wishes, confidence)
-    moved = {name for request in requests for term in request.asked.terms for name in term.weights}
+    moved = {name for request in requests for term in request.query.terms for name in term.weights}
     fixed = sum((value for name, value in budgets.items() if name not in moved), Fraction(0))
     outcome = achieve(requests, fixed, wishes.total)
     before = planner.overrides(config, budgets)
@@ -127,7 +127,7 @@ def _requests(planner: Planner, config: Any, wishes: PlanRequest, confidence: Fr
         ]
     return [
         # the present margin is one of the papers' rule, which whole noise need not cover exactly
-        Request(replace(answers, whole=False), Fraction(f"{expected.margin:.6g}"), confidence)
+        Request(replace(answers, integral=False), Fraction(f"{expected.margin:.6g}"), confidence)
         for name, budget in planner.budgets_of(config).items()
         for answers in planner.named_answers(config, name, combined=False)
         if (expected := expected_of(answers, "own", {name: budget}, confidence)) is not None

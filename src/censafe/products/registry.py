@@ -13,8 +13,8 @@ from censafe.errors import UsageError
 from censafe.planning.explorer.sheets import ExplorerSheet
 from censafe.planning.prices.extras import Effort
 from censafe.planning.prices.rows import PlanReport
-from censafe.planning.prices.table_work import AskedTables
-from censafe.planning.prices.targets import Asked
+from censafe.planning.prices.table_work import EstimatedTables
+from censafe.planning.prices.targets import TargetQuery
 from censafe.products.configuration.document import ConfigFields
 from censafe.products.configuration.source import PRODUCTS, ShippedConfig, shipped_configs
 
@@ -45,7 +45,7 @@ class Planner(Protocol):
     def budgets_of(self, config: Any) -> dict[str, Fraction]:
         """Budgets above 0 by the names that targets use."""
 
-    def named_answers(self, config: Any, name: str, *, combined: bool) -> tuple[Asked, ...]:
+    def named_answers(self, config: Any, name: str, *, combined: bool) -> tuple[TargetQuery, ...]:
         """Answers that a target names, and their variance as a function of the budgets."""
 
     def overrides(self, config: Any, budgets: Mapping[str, Fraction]) -> dict[str, str]:
@@ -54,7 +54,7 @@ class Planner(Protocol):
     def questions(self, config: Any) -> tuple[RecordQuestion, ...]:
         """Questions about one record, and the measured cells that they move."""
 
-    def effort(self, config: Any, size: int | None, request: AskedTables | None = None) -> Effort | None:
+    def effort(self, config: Any, size: int | None, request: EstimatedTables | None = None) -> Effort | None:
         """Expected time and memory of a run over so many records or blocks, None for the nation, with estimates of some tables; None where no rate is known."""
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import censafe
 from censafe.errors import ConfigError, DataError, UsageError
-from censafe.planning.prices.table_work import AskedTables
+from censafe.planning.prices.table_work import EstimatedTables
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.plan import workloads
 from censafe.products.topdown.planner import effort
@@ -107,7 +107,7 @@ def test_with_the_data_exactly_what_a_run_draws_is_planned(folder: Path, results
 
 def test_other_tables_and_areas_are_planned_without_data() -> None:
     config = load_config("dhc-us")
-    usual, named = effort(config, 1_000_000), effort(config, 1_000_000, AskedTables(("P12",)))
+    usual, named = effort(config, 1_000_000), effort(config, 1_000_000, EstimatedTables(("P12",)))
     assert usual is not None
     assert usual.linear is not None
     assert named is not None
@@ -116,7 +116,7 @@ def test_other_tables_and_areas_are_planned_without_data() -> None:
     assert set(named.linear.answers) == {name for name in usual.linear.answers if name.startswith("persons")}
     assert named.linear.drawn == 1_903_289 * named.linear.geounits
     assert named.linear.estimates == 49 * sum(round(n * 1_000_000 / 8_132_968) for n in (51, 3_143))
-    none = effort(config, 1_000_000, AskedTables(("none",)))
+    none = effort(config, 1_000_000, EstimatedTables(("none",)))
     assert none is not None
     assert none.linear is None
 
@@ -131,7 +131,7 @@ def test_a_list_adds_the_block_groups_and_blocks_that_it_divides(tmp_path: Path)
     ]
     listed.write_text("geocode,district\n" + "\n".join(rows) + "\n", encoding="utf-8")
     config = load_config("dhc-us", SETTINGS)
-    without, planned = effort(config, 10_000), effort(config, 10_000, AskedTables(areas=listed))
+    without, planned = effort(config, 10_000), effort(config, 10_000, EstimatedTables(areas=listed))
     assert without is not None
     assert without.linear is not None
     assert planned is not None

@@ -19,7 +19,7 @@ from censafe.evaluation.files.histograms import read_geocodes
 from censafe.geography import area_tables, parquet_tables
 from censafe.geography.area_tables import one_table, read_table
 from censafe.geography.geocodes import GeocodeForm
-from censafe.geography.parquet_tables import open_parquet, read_rows, read_whole
+from censafe.geography.parquet_tables import open_parquet, read_rows, read_validated
 from censafe.population.blocks.columns import batches
 from censafe.population.blocks.dhc.source import batches_of
 from censafe.population.detailed.files import _parquet_header
@@ -64,7 +64,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "opener": open_parquet,
     "rows": read_rows,
     "columns": lambda path: read_rows(path, columns=["cell"]),
-    "whole": read_whole,
+    "whole": read_validated,
     "table of anybody": lambda path: read_table(path, "the list"),
     "table of the attack": read_table_file,
     "histograms": lambda path: each(batches(path, (COLUMNS,), (), [])),
@@ -98,7 +98,7 @@ def test_a_large_file_of_real_rows_is_read(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(parquet_tables, "MOST_CELLS", 1000)
     random = np.random.default_rng(1)
     pq.write_table(pa.table({"cell": random.integers(0, 2016, 10_000)}), tmp_path / "cells.parquet")
-    assert len(read_whole(tmp_path / "cells.parquet")) == 10_000
+    assert len(read_validated(tmp_path / "cells.parquet")) == 10_000
 
 
 def test_an_archive_of_it_is_refused_as_well(

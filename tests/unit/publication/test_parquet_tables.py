@@ -11,7 +11,7 @@ import pytest
 
 from censafe.attack.reading import read_table_file
 from censafe.errors import DataError
-from censafe.geography.parquet_tables import read_whole
+from censafe.geography.parquet_tables import read_validated
 from censafe.population.blocks.cef_kernels import block_table
 from censafe.population.blocks.dhc.source import batches_of, column_blocks, column_numbers
 from censafe.population.findings import Finding
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 def test_places_outside_of_a_dictionary_are_found(path: Path) -> None:
     assert len(pq.read_table(path)) == ROWS
     with pytest.raises(pa.ArrowInvalid, match="out of bounds"):
-        read_whole(path)
+        read_validated(path)
 
 
 def test_records_of_the_dhc_with_such_places_have_no_valid_value_there(path: Path) -> None:

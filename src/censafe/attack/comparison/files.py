@@ -20,7 +20,7 @@ from censafe.attack.results import reconstruction_frame, variability_frame
 from censafe.attack.tables import TypeSpace, Workload
 from censafe.errors import DataError
 from censafe.evaluation.outputs import write_frame
-from censafe.geography.parquet_tables import read_rows, read_whole
+from censafe.geography.parquet_tables import read_rows, read_validated
 from censafe.publication.atomic import storage_errors
 
 _TABLES: Final = "tables"
@@ -145,7 +145,7 @@ def _column_names(path: Path) -> list[str]:
 
 def _read(path: Path, columns: tuple[str, ...]) -> pa.Table:
     try:
-        return read_whole(path, columns=list(columns))
+        return read_validated(path, columns=list(columns))
     except (OSError, pa.ArrowException) as error:
         raise DataError(
             f"{path}: not Parquet with the columns {', '.join(columns)}; fix: write it again"

@@ -71,12 +71,12 @@ def spread(
         rows = np.flatnonzero((sizes == size) & (change != 0))
         for start in range(0, len(rows), 1 << 16):
             some = rows[start : start + (1 << 16)]
-            whole, left = np.divmod(change[some], size)
+            share, left = np.divmod(change[some], size)
             places = indptr[some][:, None] + np.arange(size)
             steps = np.arange(1, size + 1, dtype=np.uint64) * GOLDEN
             keys = mixed(seeds[some][:, None] + steps)
             rank = np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1, kind="stable")
-            result[places] += whole[:, None] + (rank < left[:, None])
+            result[places] += share[:, None] + (rank < left[:, None])
     return result
 
 

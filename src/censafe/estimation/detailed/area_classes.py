@@ -25,7 +25,7 @@ class AreaClasses:
     """Classes of areas with equal, non-empty sets of blocks.
 
     Args:
-        classes: each with two or more areas, as (region type, region id), in the order in which the types were asked for.
+        classes: each with two or more areas, as (region type, region id), in the order of the types in the call.
     """
 
     classes: tuple[tuple[tuple[str, str], ...], ...]
@@ -93,12 +93,14 @@ def area_classes(
         included &= ~np.isin(areas.keys, empty)
     hashes = mixed(areas.keys.astype(np.uint64) + GOLDEN)
     sets = [_BlockSets.of(areas, kind, included, hashes) for kind in region_types]
-    kinds = np.repeat(np.arange(len(sets)), [len(found.sizes) for found in sets])
+    kinds = np.repeat(np.arange(len(sets)), [len(block_sets.sizes) for block_sets in sets])
     regions = (
-        np.concatenate([np.arange(len(found.sizes)) for found in sets]) if sets else np.empty(0, np.int64)
+        np.concatenate([np.arange(len(block_sets.sizes)) for block_sets in sets])
+        if sets
+        else np.empty(0, np.int64)
     )
-    sizes = np.concatenate([found.sizes for found in sets]) if sets else np.empty(0, np.int64)
-    sums = np.concatenate([found.sums for found in sets]) if sets else np.empty(0, np.uint64)
+    sizes = np.concatenate([block_sets.sizes for block_sets in sets]) if sets else np.empty(0, np.int64)
+    sums = np.concatenate([block_sets.sums for block_sets in sets]) if sets else np.empty(0, np.uint64)
     order = np.lexsort((kinds, sums, sizes))
     order = order[sizes[order] > 0]
     same = (sizes[order][1:] == sizes[order][:-1]) & (sums[order][1:] == sums[order][:-1])
@@ -108,9 +110,11 @@ def area_classes(
     candidates = [order[starts[position] : ends[position]] for position in long.tolist()]
     names = [areas.regions(kind) for kind in region_types]
     classes = [
-        tuple((region_types[kinds[one]], names[kinds[one]][regions[one]]) for one in members)
+        tuple((region_types[kinds[place]], names[kinds[place]][regions[place]]) for place in members)
         for candidate in candidates
-        for members in _verified([(int(kinds[one]), int(regions[one]), int(one)) for one in candidate], sets)
+        for members in _verified(
+            [(int(kinds[place]), int(regions[place]), int(place)) for place in candidate], sets
+        )
     ]
     position = {kind: number for number, kind in enumerate(region_types)}
     return AreaClasses(tuple(sorted(classes, key=lambda members: (position[members[0][0]], members[0][1]))))
@@ -154,7 +158,7 @@ def _verified(candidate: Sequence[tuple[int, int, int]], sets: Sequence[_BlockSe
     while left:
         kind, region, _ = left[0]
         first = sets[kind].blocks(region)
-        equal = [one for one in left if np.array_equal(sets[one[0]].blocks(one[1]), first)]
+        equal = [entry for entry in left if np.array_equal(sets[entry[0]].blocks(entry[1]), first)]
         if len(equal) > 1:
-            yield [one for _, _, one in equal]
-        left = [one for one in left if one not in equal]
+            yield [entry for _, _, entry in equal]
+        left = [entry for entry in left if entry not in equal]

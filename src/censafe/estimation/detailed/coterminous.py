@@ -241,14 +241,16 @@ def coterminous(
 
     Source: SafeTab-H paper, section 6.3.3; the rules are ours, specification of SafeTab, section 8.3.
     """
-    if len({found.table for found in estimates}) > 1 or len({e.level.name for e in estimates}) < len(
+    if len({estimate.table for estimate in estimates}) > 1 or len({e.level.name for e in estimates}) < len(
         estimates
     ):
         raise ValueError("coterminous areas are made equal in one table, with every level once")
     results = list(estimates)
     changes: list[CoterminousChange] = []
-    for iteration_level in sorted({found.level.iteration_level for found in estimates}):
-        chosen = [i for i, found in enumerate(estimates) if found.level.iteration_level == iteration_level]
+    for iteration_level in sorted({estimate.level.iteration_level for estimate in estimates}):
+        chosen = [
+            i for i, estimate in enumerate(estimates) if estimate.level.iteration_level == iteration_level
+        ]
         rows = class_rows([estimates[i] for i in chosen], classes)
         if not len(rows.row):
             continue

@@ -72,8 +72,8 @@ def adding_up(means: Mapping[int, Floats], rules: CountRules) -> dict[int, Integ
 def _parts(number: int, inner: Mapping[int, set[int]]) -> Sequence[int]:
     """The widest sums within a sum, and its cells outside of those."""
     within = [other for other, cells in inner.items() if other != number and cells < inner[number]]
-    widest = [one for one in within if not any(inner[one] < inner[other] for other in within)]
-    rest = inner[number].difference(*(inner[one] for one in widest))
+    widest = [part for part in within if not any(inner[part] < inner[other] for other in within)]
+    rest = inner[number].difference(*(inner[part] for part in widest))
     return [*widest, *sorted(rest)]
 
 
@@ -307,10 +307,10 @@ def _solved(
     """Means and ends of sums and cells, shape (groups, sums + cells) each."""
     width = len(members) + len(noisy.cells)
     mean, low, high = (np.zeros((len(noisy.keys), width)) for _ in range(3))
-    whole_numbers = settings.model == "discrete" or (
+    discrete = settings.model == "discrete" or (
         settings.conventions == "censafe" and bool(noisy.geometric.any())
     )
-    normal = settings.method == "exact" and not whole_numbers
+    normal = settings.method == "exact" and not discrete
     if normal:
         start = len(members)
         mean[:, start:], low[:, start:], high[:, start:] = _normal_cells(noisy, settings)
@@ -320,8 +320,8 @@ def _solved(
             z, variance = noisy.count[group].astype(np.float64), noisy.variance[group]
             for column, cells in enumerate(members):
                 mean[group, column] = mean[group, start:][list(cells)].sum()
-                found = sum_distribution(z[list(cells)], variance[list(cells)])
-                low[group, column], high[group, column] = _ends(found, settings)
+                distribution = sum_distribution(z[list(cells)], variance[list(cells)])
+                low[group, column], high[group, column] = _ends(distribution, settings)
             return
         laws = _laws(noisy, group, members, settings)
         for column, (center, law) in enumerate(laws):
@@ -350,8 +350,8 @@ def _normal_cells(noisy: GroupedCells, settings: EstimateSettings) -> tuple[Floa
     else:
         low = truncated_quantile(settings.alpha, z, variance)
         high = truncated_quantile(1 - settings.alpha, z, variance)
-    found = (truncated_mean(z, variance), low, high)
-    mean, low, high = (np.where(known, exact, values) for values in found)
+    estimates = (truncated_mean(z, variance), low, high)
+    mean, low, high = (np.where(known, exact, values) for values in estimates)
     return mean, low, high
 
 

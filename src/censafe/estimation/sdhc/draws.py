@@ -96,8 +96,8 @@ def drawn_tenure(
     rng: np.random.Generator,
 ) -> RatioEstimate:
     """Estimate of (n2 + n3) / (d2 + d3) from draws of two parts that lie within the bounds of their own ratios."""
-    one, other = (_within((num,), den, model, draws, rng) for num, den in (first, second))
-    both = rng.permutation(one) + other  # chains start alike and must not be paired
+    first_draws, second_draws = (_within((num,), den, model, draws, rng) for num, den in (first, second))
+    both = rng.permutation(first_draws) + second_draws  # chains start alike and must not be paired
     return _summary(both[:, 0], both[:, 1], model)
 
 

@@ -32,7 +32,7 @@ def count_findings(estimates: CountEstimates, settings: EstimateSettings) -> tup
     """What the reference's check of its output looks for, made fit for noisy counts below 0.
 
     Source: the reference stops when an estimate is 0 or lies more than 6 standard deviations from its noisy count. Both
-        happen by design when a small count has much noise, so that here the second is asked of positive noisy counts only,
+        happen by design when a small count has much noise, so that here the second is required of positive noisy counts only,
         and of others whether noise alone explains them.
     """
     wrong = (estimates.pred < 0) | (estimates.low < 0) | (estimates.low > estimates.high)

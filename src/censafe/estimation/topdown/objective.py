@@ -114,8 +114,8 @@ class OperatorObjective(Objective):
     def linear(self) -> Floats:
         """Weighted targets, and weighted sums at every cell of their group."""
         linear: Floats = self.diagonal * self.target
-        for one in self.answers:
-            linear = linear + one.spread(one.weight * one.values)
+        for group in self.answers:
+            linear = linear + group.spread(group.weight * group.values)
         return linear
 
     def value(self, x: Floats) -> float:
@@ -127,6 +127,6 @@ class OperatorObjective(Objective):
     def apply(self, x: Floats) -> Floats:
         """The curvature times counts: products of the diagonal, and sums spread over their groups."""
         curved: Floats = self.diagonal * x
-        for one in self.answers:
-            curved = curved + one.spread(one.weight * one.sums(x))
+        for group in self.answers:
+            curved = curved + group.spread(group.weight * group.sums(x))
         return curved

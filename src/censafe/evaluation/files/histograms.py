@@ -21,7 +21,7 @@ from censafe.geography.area_tables import (
 )
 from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.identifiers import block_words, geocode_texts, require_known_blocks, short_geoids
-from censafe.geography.parquet_tables import read_whole
+from censafe.geography.parquet_tables import read_validated
 from censafe.model import Schema
 from censafe.model.folders import matching_files
 
@@ -158,7 +158,7 @@ def _table(path: Path, choices: tuple[tuple[str, ...], ...]) -> pa.Table:
             return numbers_where_possible(
                 read_table(path, "the file of histograms").select(columns), ["geocode"]
             )
-        return read_whole(path, columns=columns, read_dictionary=["geocode"]).select(columns)
+        return read_validated(path, columns=columns, read_dictionary=["geocode"]).select(columns)
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
     except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError, UnicodeDecodeError):
@@ -261,7 +261,7 @@ def _names(path: Path) -> list[str]:
 def _table_of_unit_files(path: Path) -> Any:
     try:
         if path.suffix.lower() in STORED:
-            return read_whole(path)
+            return read_validated(path)
         return numbers_where_possible(read_table(path, "the table of units"), ["geocode"])
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None

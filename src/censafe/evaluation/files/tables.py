@@ -16,7 +16,7 @@ from censafe.geography.area_tables import STORED, read_table
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import block_words
 from censafe.geography.packed import PACKED, PackedFile, packed_files
-from censafe.geography.parquet_tables import read_whole
+from censafe.geography.parquet_tables import read_validated
 from censafe.geography.spines.tree import LevelRule
 from censafe.geography.summary_files import state_files
 from censafe.model import ProtectedUnit
@@ -231,7 +231,7 @@ def _read(path: Path, columns: Sequence[str]) -> Any:
 
     try:
         if path.suffix.lower() in STORED:
-            return read_whole(path, columns=list(columns))
+            return read_validated(path, columns=list(columns))
         return read_table(path, "the tables", kind).select(list(columns))
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None

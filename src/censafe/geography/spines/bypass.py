@@ -1,6 +1,6 @@
 """Passing over geounits whose budget does more one level up.
 
-A spine is held as nested cuts of the row of its blocks: of every level, the first block of each geounit.
+A spine is stored as nested cuts of the row of its blocks: of every level, the first block of each geounit.
 """
 
 from __future__ import annotations

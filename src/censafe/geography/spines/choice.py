@@ -209,15 +209,15 @@ def inside_areas(aiannh: NDArray[np.int32]) -> NDArray[np.bool_]:
         [True, False, True, False]
     """
     types = _types()
-    found = types[np.clip(aiannh, 0, _CODES - 1)]
-    wrong = (found == _WRONG) | (aiannh < 0) | (aiannh >= _CODES)
+    kind = types[np.clip(aiannh, 0, _CODES - 1)]
+    wrong = (kind == _WRONG) | (aiannh < 0) | (aiannh >= _CODES)
     if wrong.any():
         codes = [f"{code:04d}" for code in np.unique(aiannh[wrong])[:_NAMED].tolist()]
         raise DataError(
             f"AIANNHCE: {int(wrong.sum())} blocks have codes of no type of area, such as {', '.join(codes)}; allowed: the ranges "
             "of aiannh_types.csv, or 9999 for none; fix: take the areas from GRF-C of the 2020 tabulation geography"
         )
-    return np.asarray(found == _INSIDE)
+    return np.asarray(kind == _INSIDE)
 
 
 @cache
@@ -329,7 +329,7 @@ def _checked(standard: Spine, areas: BlockAreas | None) -> BlockAreas:
 
 
 def _parted(standard: Spine, choice: SpineChoice, areas: BlockAreas, pattern: Integers) -> PartedBlocks:
-    """The standard levels within parted states, with block groups of their own where these are wanted."""
+    """The standard levels within parted states, with block groups of their own where these are needed."""
     inside = inside_areas(areas.aiannh)
     order = np.argsort(inside, kind="stable").astype(np.int64)
     path = _paths(areas.codes, inside, order)

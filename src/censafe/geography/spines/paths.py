@@ -31,7 +31,7 @@ class LevelShares:
 
 @dataclass(frozen=True, eq=False)
 class RunSpine:
-    """The tree that a run walks, beside the standard one.
+    """The tree that a run walks, and the standard one.
 
     Args:
         spine: the tree of the run; it has several roots where the widest geounit is parted.
@@ -51,7 +51,7 @@ class RunSpine:
         return values if self.order is None else values[self.order]
 
 
-@proven("path_sums.proof.md", digest="ab932f7feffdb6f6")
+@proven("path_sums.proof.md", digest="7cf11f64df04368d")
 def check_path_sums(spine: Spine, shares: Sequence[LevelShares], total: Fraction) -> None:
     """Prove that the shares on the way from the root to every block add up to the total.
 
@@ -74,9 +74,9 @@ def check_path_sums(spine: Spine, shares: Sequence[LevelShares], total: Fraction
         raise BudgetError("shares of the budget: some are negative; allowed: zero or more")
     sums: list[Fraction] = [Fraction(0)]
     # for every geounit of the level above, the position of its path's sum in `sums`
-    held = np.zeros(1, np.int64)
+    path = np.zeros(1, np.int64)
     for level, share in zip(spine.levels, shares, strict=True):
-        above = held[np.maximum(level.parent, 0)]
+        above = path[np.maximum(level.parent, 0)]
         pairs, pair = ranked_paths(above * len(share.values) + share.index)
         exact = [
             sums[row] + share.values[own]
@@ -84,8 +84,8 @@ def check_path_sums(spine: Spine, shares: Sequence[LevelShares], total: Fraction
         ]
         sums = sorted(set(exact))
         position = {value: place for place, value in enumerate(sums)}
-        held = np.array([position[value] for value in exact], np.int64)[pair]
-    wrong = np.array([value != total for value in sums])[held]
+        path = np.array([position[value] for value in exact], np.int64)[pair]
+    wrong = np.array([value != total for value in sums])[path]
     if wrong.any():
         raise BudgetError(
             f"shares of the budget: the paths to {int(wrong.sum())} of {len(wrong)} geounits of level {spine.leaf.name} do "
@@ -248,15 +248,15 @@ def _farthest(run: RunSpine, depth: int) -> tuple[NDArray[np.int64], NDArray[np.
 
 def _paths(spine: Spine, shares: Sequence[LevelShares]) -> list[tuple[list[_Path], NDArray[np.int64]]]:
     """Of every level the different paths from the root, and which of them leads to each geounit."""
-    found: list[tuple[list[_Path], NDArray[np.int64]]] = []
+    paths: list[tuple[list[_Path], NDArray[np.int64]]] = []
     kinds: list[_Path] = [()]
-    held = np.zeros(1, np.int64)
+    path = np.zeros(1, np.int64)
     for level, share in zip(spine.levels, shares, strict=True):
-        above = held[np.maximum(level.parent, 0)]
-        pairs, held = ranked_paths(above * len(share.values) + share.index)
+        above = path[np.maximum(level.parent, 0)]
+        pairs, path = ranked_paths(above * len(share.values) + share.index)
         kinds = [
             (*kinds[row], share.values[own])
             for row, own in zip(*(part.tolist() for part in np.divmod(pairs, len(share.values))), strict=True)
         ]
-        found.append((kinds, held))
-    return found
+        paths.append((kinds, path))
+    return paths

@@ -34,9 +34,9 @@ def joined_keys(keys: Sequence[Integers]) -> Integers:
         >>> joined_keys([np.array([7, 7, 2]), np.array([-1, 5, 5])]).tolist()
         [35, 41, 6]
     """
-    found = np.zeros(len(keys[0]), np.int64)
-    if not len(found):
-        return found
+    joined = np.zeros(len(keys[0]), np.int64)
+    if not len(joined):
+        return joined
     size = 1
     for key in keys:
         low, span = int(key.min()), int(key.max()) - int(key.min()) + 1
@@ -44,11 +44,11 @@ def joined_keys(keys: Sequence[Integers]) -> Integers:
         if span * size >= _NUMBERS:
             own, span = _ranks(own)
         if span * size >= _NUMBERS:
-            found, size = _ranks(found)
+            joined, size = _ranks(joined)
         if span * size >= _NUMBERS:
             raise ValueError("the keys have more combinations than numbers of 64 bits")
-        found, size = found * span + own, size * span
-    return found
+        joined, size = joined * span + own, size * span
+    return joined
 
 
 def _ranks(values: Integers) -> tuple[Integers, int]:
@@ -109,7 +109,7 @@ def runs(groups: Integers, members: int, most: Integers) -> Integers:
 
 
 def block_groups(tracts: Integers, keys: Integers, fanout_cutoff: int) -> tuple[Integers, Integers]:
-    """Order of the blocks that puts those of a tract with one key beside each other, and where their groups begin in it.
+    """Order of the blocks that puts those of a tract with one key next to each other, and where their groups begin in it.
 
     A group is cut into runs of at most int(sqrt(blocks of the tract) + fanout_cutoff) + 1 blocks, in the order of the blocks.
 
@@ -171,10 +171,10 @@ def facility_patterns(
         >>> facility_patterns(units).tolist()
         [64, 17, 0]
     """
-    found = np.zeros(len(facilities), np.int64)
+    patterns = np.zeros(len(facilities), np.int64)
     for columns in kinds:
-        found = found * 2 + (facilities[:, list(columns)] > 0).any(axis=1)
-    return found
+        patterns = patterns * 2 + (facilities[:, list(columns)] > 0).any(axis=1)
+    return patterns
 
 
 def published_rules(root: str) -> tuple[LevelRule, ...]:

@@ -27,11 +27,11 @@ class Subtree:
         """Positions of its geounits at a level of the whole tree."""
         return slice(*self.spans[depth - self.depth])
 
-    def spine(self, whole: Spine) -> Spine:
+    def spine(self, tree: Spine) -> Spine:
         """The same as a tree of its own, whose first level has no parents."""
         levels = []
         for depth, (first, last) in enumerate(self.spans, self.depth):
-            level = whole.levels[depth]
+            level = tree.levels[depth]
             parent = np.full(last - first, -1, np.int32)
             if depth > self.depth:
                 parent = level.parent[first:last] - np.int32(self.spans[depth - self.depth - 1][0])

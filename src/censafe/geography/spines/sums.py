@@ -20,9 +20,9 @@ def sum_histograms(spine: Spine, blocks: _Histograms, cells: int) -> tuple[_Hist
     """Histograms of the geounits of every level."""
     if not np.array_equal(blocks.geounits, spine.leaf.geounits):
         raise ValueError("the histograms are not those of the blocks of the spine")
-    found = [blocks]
+    levels = [blocks]
     for level in reversed(spine.levels[:-1]):
-        below = found[0]
+        below = levels[0]
         space = min(len(below.cell), level.nodes * cells)
         node_ptr, cell, count = _sum_children(
             level.first_child, below.node_ptr, below.cell, below.count, cells, space
@@ -32,8 +32,8 @@ def sum_histograms(spine: Spine, blocks: _Histograms, cells: int) -> tuple[_Hist
                 f"histograms: counts at level {level.name} are above {_LARGEST:,}; allowed: counts that fit 32 bits; fix: "
                 "run the states one by one"
             )
-        found.insert(0, type(blocks)(level.geounits, node_ptr, cell, count.astype(np.int32)))
-    return tuple(found)
+        levels.insert(0, type(blocks)(level.geounits, node_ptr, cell, count.astype(np.int32)))
+    return tuple(levels)
 
 
 def reordered(blocks: _Histograms, order: NDArray[np.int64], geounits: NDArray[np.str_]) -> _Histograms:
@@ -68,10 +68,10 @@ def sum_vectors(spine: Spine, blocks: NDArray[np.integer]) -> tuple[NDArray[np.i
     """
     if len(blocks) != spine.leaf.nodes:
         raise ValueError("there must be one vector for each block of the spine")
-    found = [np.asarray(blocks, np.int64)]
+    sums = [np.asarray(blocks, np.int64)]
     for level in reversed(spine.levels[:-1]):
-        found.insert(0, np.add.reduceat(found[0], level.first_child[:-1], axis=0))
-    return tuple(found)
+        sums.insert(0, np.add.reduceat(sums[0], level.first_child[:-1], axis=0))
+    return tuple(sums)
 
 
 @compiled()
@@ -88,19 +88,19 @@ def _sum_children(
     pointer = np.zeros(parents + 1, np.int64)
     cell_out = np.empty(space, np.int32)
     count_out = np.empty(space, np.int64)
-    held = np.zeros(cells, np.int64)
+    totals = np.zeros(cells, np.int64)
     written = 0
     for parent in range(parents):
         start = written
         for entry in range(node_ptr[first_child[parent]], node_ptr[first_child[parent + 1]]):
-            if held[cell[entry]] == 0:
+            if totals[cell[entry]] == 0:
                 cell_out[written] = cell[entry]
                 written += 1
-            held[cell[entry]] += count[entry]
+            totals[cell[entry]] += count[entry]
         cell_out[start:written].sort()
         for place in range(start, written):
-            count_out[place] = held[cell_out[place]]
-            held[cell_out[place]] = 0
+            count_out[place] = totals[cell_out[place]]
+            totals[cell_out[place]] = 0
         pointer[parent + 1] = written
     return pointer, cell_out[:written].copy(), count_out[:written].copy()
 

@@ -1,6 +1,6 @@
 """The tree of geounits that a top-down estimation walks, built from the geocodes of its blocks.
 
-Public data. Geocodes are texts of one length, held as numbers (:mod:`censafe.geography.geocodes`); the geounit of a level is a prefix
+Public data. Geocodes are texts of one length, stored as numbers (:mod:`censafe.geography.geocodes`); the geounit of a level is a prefix
 of them, so sorting by geocode puts the children of a parent next to each other at every level.
 """
 
@@ -90,7 +90,7 @@ class SpineLevel:
 
     @cached_property
     def geounits(self) -> NDArray[np.str_]:
-        """The codes as text with leading zeros, shape (n,); made when first asked for, and stored."""
+        """The codes as text with leading zeros, shape (n,); made at first use, and stored."""
         return self.names(np.arange(self.nodes))
 
     def plain_names(self, chosen: NDArray[np.integer]) -> NDArray[np.str_]:
@@ -114,8 +114,8 @@ class SpineLevel:
             return self.form.unpack(codes)
         before = GeocodeForm(self.prefix_digits, self.alphabet).unpack(self.prefix[chosen])
         pieces = [text.view(np.uint32).reshape(len(chosen), -1) for text in (before, self.form.unpack(codes))]
-        whole = np.ascontiguousarray(np.concatenate(pieces, axis=1))
-        return whole.reshape(-1).view(f"U{self.prefix_digits + self.digits}")
+        texts = np.ascontiguousarray(np.concatenate(pieces, axis=1))
+        return texts.reshape(-1).view(f"U{self.prefix_digits + self.digits}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,18 +136,18 @@ class Spine:
 
     def ancestors(self, depth: int) -> NDArray[np.int32]:
         """Position, in the level at `depth`, of the geounit that holds each block; shape (blocks,)."""
-        held = np.arange(self.leaf.nodes, dtype=np.int32)
+        ancestor = np.arange(self.leaf.nodes, dtype=np.int32)
         for level in reversed(self.levels[depth + 1 :]):
-            held = level.parent[held]
-        return held
+            ancestor = level.parent[ancestor]
+        return ancestor
 
     @property
     def starts(self) -> tuple[NDArray[np.int64], ...]:
         """First block of every geounit, one array a level, root first."""
-        found = [np.arange(self.leaf.nodes, dtype=np.int64)]
+        starts = [np.arange(self.leaf.nodes, dtype=np.int64)]
         for level in reversed(self.levels[:-1]):
-            found.insert(0, found[0][level.first_child[:-1]])
-        return tuple(found)
+            starts.insert(0, starts[0][level.first_child[:-1]])
+        return tuple(starts)
 
 
 def build_spine(geocodes: NDArray[np.str_] | NDArray[np.int64], rules: Sequence[LevelRule]) -> Spine:

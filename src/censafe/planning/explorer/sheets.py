@@ -246,10 +246,10 @@ def quadratic(at: Callable[[int], Fraction]) -> tuple[Fraction, ...]:
     first, second, third = at(1), at(2), at(3)
     square = (third - 2 * second + first) / 2
     slope = second - first - 3 * square
-    found = (first - slope - square, slope, square)
-    if any(found[0] + found[1] * x + found[2] * x**2 != at(x) for x in _CHECKED):
+    coefficients = (first - slope - square, slope, square)
+    if any(coefficients[0] + coefficients[1] * x + coefficients[2] * x**2 != at(x) for x in _CHECKED):
         raise ValueError("the bound is not a polynomial of degree 2 in the setting")
-    return found
+    return coefficients
 
 
 def _plain(value: Any) -> Any:

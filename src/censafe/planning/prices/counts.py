@@ -80,9 +80,9 @@ def with_counts(report: PlanReport) -> PlanReport:
         own = sum(row.answers or 0 for row in report.rows if not row.derived and row.terms == 1)
         sentence = f"Published: {TableCounts(sum(groups.values()), report.answers, own).text()} (have noise of their own)."
     elif report.answers_at_most is not None:
-        shown = [row for row in report.rows if row.facts.at_most is not None]
-        groups_at_most = sum(row.facts.groups_at_most or 0 for row in shown)
-        cells = sum((row.facts.groups_at_most or 0) * _cells(report, row) for row in shown)
+        counted = [row for row in report.rows if row.facts.at_most is not None]
+        groups_at_most = sum(row.facts.groups_at_most or 0 for row in counted)
+        cells = sum((row.facts.groups_at_most or 0) * _cells(report, row) for row in counted)
         sentence = (
             f"Published: {TableCounts(groups_at_most, report.answers_at_most, cells).text('at most ')} "
             "(cells of the most detailed table)."
@@ -95,4 +95,4 @@ def with_counts(report: PlanReport) -> PlanReport:
 def _cells(report: PlanReport, row: PlanRow) -> int:
     """Cells of the most detailed table of a measured one: the terms of its largest sum."""
     key = (row.facts.source, row.facts.level)
-    return max(one.terms for one in report.rows if (one.facts.source, one.facts.level) == key)
+    return max(other.terms for other in report.rows if (other.facts.source, other.facts.level) == key)

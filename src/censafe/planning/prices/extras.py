@@ -18,7 +18,7 @@ from censafe.planning.numbers import about_text, bytes_text, decimal_text, durat
 from censafe.planning.prices.program import Goal, exact_goal_variance
 from censafe.planning.prices.rows import PlanReport
 from censafe.planning.prices.table_work import LinearWork
-from censafe.planning.prices.targets import Asked, Outcome, factor_of, target_record, target_sentences
+from censafe.planning.prices.targets import Outcome, TargetQuery, factor_of, target_record, target_sentences
 from censafe.privacy.loss.conversions import Epsilons, epsilons
 
 if TYPE_CHECKING:
@@ -228,34 +228,34 @@ def conversions_of(report: PlanReport, deltas: Sequence[Fraction]) -> tuple[Conv
 
 
 def expected_of(
-    asked: Asked, kind: str, budgets: Mapping[str, Fraction], confidence: Fraction
+    query: TargetQuery, kind: str, budgets: Mapping[str, Fraction], confidence: Fraction
 ) -> Expected | None:
     """Error at these budgets; None where nothing that the answers follow from is measured."""
-    if not asked.terms or not all(term.weights for term in asked.terms):
+    if not query.terms or not all(term.weights for term in query.terms):
         return None
-    variance = exact_goal_variance(Goal(asked.name, Fraction(1), asked.terms), budgets)
+    variance = exact_goal_variance(Goal(query.name, Fraction(1), query.terms), budgets)
     if variance is None:
         return None
     return Expected(
-        asked.name, kind, variance, float(factor_of(confidence)) * math.sqrt(variance), confidence
+        query.name, kind, variance, float(factor_of(confidence)) * math.sqrt(variance), confidence
     )
 
 
 def extras_sentences(extras: Extras) -> tuple[str, ...]:
     """One line or a few for every part."""
     lines = [
-        f"Epsilon at delta {float(one.delta):.3g}, {one.relation.value.replace('_', ' or ')}: {upper(one.epsilons.tight, 4):.4f} (tight bound), "
-        f"{upper(one.epsilons.slide, 4):.4f} (as the Bureau states it)."
-        for one in extras.conversions
+        f"Epsilon at delta {float(conversion.delta):.3g}, {conversion.relation.value.replace('_', ' or ')}: {upper(conversion.epsilons.tight, 4):.4f} (tight bound), "
+        f"{upper(conversion.epsilons.slide, 4):.4f} (as the Bureau states it)."
+        for conversion in extras.conversions
     ]
     if extras.outcome:
         lines += target_sentences(extras.outcome, extras.symbol)
         lines += [f"  --set '{key}={value}'" for key, value in extras.overrides.items()]
-    for one in extras.expected:
-        kind = "own measurement" if one.kind == "own" else "best unbiased combination of its level"
+    for expected in extras.expected:
+        kind = "own measurement" if expected.kind == "own" else "best unbiased combination of its level"
         lines.append(
-            f"Expected error of {one.name}, {kind}: sd {upper(math.sqrt(one.variance), 2):.2f}, "
-            f"margin {upper(one.margin, 2):.2f} at {float(100 * one.confidence):g}%."
+            f"Expected error of {expected.name}, {kind}: sd {upper(math.sqrt(expected.variance), 2):.2f}, "
+            f"margin {upper(expected.margin, 2):.2f} at {float(100 * expected.confidence):g}%."
         )
     if extras.meanings:
         from censafe.planning.prices.meaning import meaning_sentences
@@ -267,26 +267,30 @@ def extras_sentences(extras: Extras) -> tuple[str, ...]:
 
 
 def extras_record(extras: Extras) -> dict[str, Any]:
-    """As plain values for JSON; parts that were not asked for are absent."""
+    """As plain values for JSON; parts that were not requested are absent."""
     record: dict[str, Any] = {}
     if extras.conversions:
         record["epsilons_at_other_deltas"] = [
-            {"neighbors": one.relation.value, "delta": decimal_text(one.delta), **asdict(one.epsilons)}
-            for one in extras.conversions
+            {
+                "neighbors": conversion.relation.value,
+                "delta": decimal_text(conversion.delta),
+                **asdict(conversion.epsilons),
+            }
+            for conversion in extras.conversions
         ]
     if extras.outcome:
         record["targets"] = {**target_record(extras.outcome), "settings": dict(extras.overrides)}
     if extras.expected:
         record["expected"] = [
             {
-                "name": one.name,
-                "kind": one.kind,
-                "variance": str(one.variance),
-                "sd": math.sqrt(one.variance),
-                "margin": one.margin,
-                "confidence": str(one.confidence),
+                "name": expected.name,
+                "kind": expected.kind,
+                "variance": str(expected.variance),
+                "sd": math.sqrt(expected.variance),
+                "margin": expected.margin,
+                "confidence": str(expected.confidence),
             }
-            for one in extras.expected
+            for expected in extras.expected
         ]
     if extras.meanings:
         from censafe.planning.prices.meaning import meaning_record

@@ -112,16 +112,16 @@ def least_budgets(goals: Sequence[Goal]) -> Solution:
     return Solution(exact, tuple(prices.tolist()), bound)
 
 
-def _rounded(goals: Sequence[Goal], found: Mapping[str, float]) -> dict[str, Fraction]:
+def _rounded(goals: Sequence[Goal], budgets: Mapping[str, float]) -> dict[str, Fraction]:
     """Six digits, upward, and upward again until every goal holds in fractions."""
-    largest = max(found.values())
+    largest = max(budgets.values())
     scale = Fraction(1)
     for _ in range(60):
         exact = {
             name: round_budget(Fraction(f"{value:.12g}") * scale, up=True)
             if value > _TINY * largest
             else Fraction(0)
-            for name, value in found.items()
+            for name, value in budgets.items()
         }
         variances = [exact_goal_variance(goal, exact) for goal in goals]
         if all(
@@ -155,8 +155,8 @@ class _Problem:
     def closed_form(self) -> _Matrix:
         """The largest budget that any goal of it asks for."""
         needed = self.coefficients / (self.weights.max(axis=1) * self.limits)
-        found: _Matrix = np.max(np.where(self.weights > 0, needed[:, None], 0.0), axis=0)
-        return found
+        budgets: _Matrix = np.max(np.where(self.weights > 0, needed[:, None], 0.0), axis=0)
+        return budgets
 
     def ratios(self, budgets: _Matrix) -> _Matrix:
         """Variance over limit of every goal."""
@@ -166,9 +166,9 @@ class _Problem:
     def gradients(self, budgets: _Matrix) -> _Matrix:
         """Derivatives of the ratios, shape (goals, budgets); none is positive."""
         slopes = -(self.coefficients / (self.weights @ budgets) ** 2)[:, None] * self.weights
-        found = np.zeros((len(self.limits), self.weights.shape[1]))
-        np.add.at(found, self.owner, slopes)
-        return found / self.limits[:, None]
+        gradients = np.zeros((len(self.limits), self.weights.shape[1]))
+        np.add.at(gradients, self.owner, slopes)
+        return gradients / self.limits[:, None]
 
     def solve(self) -> _Matrix:
         """Sequential quadratic programming on budgets in units that make the start feasible."""
@@ -177,7 +177,7 @@ class _Problem:
         start = np.ones(self.weights.shape[1])
         unit = float(self.ratios(start).max())
         size = len(start)
-        found: Any = optimize.minimize(
+        outcome: Any = optimize.minimize(
             lambda x: float(x.sum()) / size,
             start,
             jac=lambda x: np.full(size, 1 / size),
@@ -191,7 +191,7 @@ class _Problem:
             options={"maxiter": 1000, "ftol": 1e-13},
         )
         point = (
-            np.asarray(found.x) if np.isfinite(found.x).all() else start
+            np.asarray(outcome.x) if np.isfinite(outcome.x).all() else start
         )  # which is feasible, and certified as far as it is optimal
         budgets: _Matrix = unit * np.maximum(point, 0.0)
         scaled: _Matrix = budgets * self.ratios(budgets).max()

@@ -225,8 +225,8 @@ def _row(
     terms: int,
     confidence: Fraction,
 ) -> PlanRow:
-    one_draw = _law_of_sum(query.law, terms)
-    exact = None if one_draw is None else exact_margin(one_draw, confidence)
+    draw_law = _law_of_sum(query.law, terms)
+    exact = None if draw_law is None else exact_margin(draw_law, confidence)
     return PlanRow(
         facts=fact,
         losses=losses,
@@ -236,7 +236,7 @@ def _row(
         exact_variance=terms * exact_variance(query.law),
         moe=_paper_rule(query.law, terms, confidence),
         exact_moe=exact,
-        coverage=None if one_draw is None or exact is None else exact_coverage(one_draw, exact),
+        coverage=None if draw_law is None or exact is None else exact_coverage(draw_law, exact),
         cells=tuple(cell for cell, count in fact.terms.items() if count == terms),
     )
 

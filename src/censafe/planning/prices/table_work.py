@@ -12,7 +12,7 @@ from censafe.planning.numbers import bytes_text, duration_text
 
 
 @dataclass(frozen=True)
-class AskedTables:
+class EstimatedTables:
     """Which tables a planned run would estimate.
 
     Args:
@@ -25,9 +25,9 @@ class AskedTables:
     data: Path | None = None
 
 
-def refuse_tables(asked: AskedTables | None, product: str) -> None:
+def refuse_tables(tables: EstimatedTables | None, product: str) -> None:
     """Refuse estimates of census tables of a product that measures its tables."""
-    if asked is not None:
+    if tables is not None:
         raise UsageError(
             f"`tables`, `areas` and data: {product} publishes its tables as they are measured, and its plan opens no data; leave them out."
         )

@@ -34,7 +34,7 @@ _HIGHEST: Final = 1 - Fraction(1, 10**12)
 
 @dataclass(frozen=True)
 class Target:
-    """A wanted margin of error.
+    """A target margin of error.
 
     Args:
         margin: in persons or units, positive.
@@ -46,31 +46,31 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Asked:
+class TargetQuery:
     """What one target means in a product.
 
     Args:
-        whole: whether an answer is one draw of discrete Gaussian noise, so that its tail is known exactly.
+        integral: whether an answer is one draw of discrete Gaussian noise, so that its tail is known exactly.
     """
 
     name: str
     terms: tuple[Term, ...]
-    whole: bool
+    integral: bool
 
 
 @dataclass(frozen=True)
 class Request:
     """A target, resolved: one of the answers that it names, with the variance that it allows."""
 
-    asked: Asked
+    query: TargetQuery
     margin: Fraction
     confidence: Fraction
 
     @property
     def goal(self) -> Goal:
         """For the program."""
-        limit = largest_variance(self.margin, self.confidence, whole=self.asked.whole)
-        return Goal(f"{self.asked.name}={decimal_text(self.margin)}", limit, self.asked.terms)
+        limit = largest_variance(self.margin, self.confidence, integral=self.query.integral)
+        return Goal(f"{self.query.name}={decimal_text(self.margin)}", limit, self.query.terms)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Achieved:
     """What budgets do for one request.
 
     Args:
-        coverage: exact chance that the noise stays within the wanted margin; None for combinations of answers.
+        coverage: exact chance that the noise stays within the target margin; None for combinations of answers.
         price: how much total budget one more person or unit of margin would save.
     """
 
@@ -141,16 +141,16 @@ def factor_of(confidence: Fraction) -> Fraction:
     return Fraction(ceil(NormalDist().inv_cdf(float(1 + confidence) / 2) * 10**5), 10**5)
 
 
-def largest_variance(margin: Fraction, confidence: Fraction, *, whole: bool) -> Fraction:
-    """Largest variance with that margin by the papers' rule and, for whole noise, by its exact tail as well.
+def largest_variance(margin: Fraction, confidence: Fraction, *, integral: bool) -> Fraction:
+    """Largest variance with that margin by the papers' rule and, for integral noise, by its exact tail as well.
 
     Example:
-        >>> round(float(largest_variance(Fraction(20), Fraction(9, 10), whole=True)), 2)
+        >>> round(float(largest_variance(Fraction(20), Fraction(9, 10), integral=True)), 2)
         147.82
     """
     limit: Fraction = (margin / factor_of(confidence)) ** 2
     inside = int(margin)
-    if not whole or _covers(limit, inside, confidence):
+    if not integral or _covers(limit, inside, confidence):
         return limit
     low, high = limit, limit
     while not _covers(low, inside, confidence):
@@ -179,9 +179,9 @@ def achieve(requests: Sequence[Request], fixed: Fraction, total: Fraction | None
         limit smallest under a total is the program of least total, scaled.
 
     Example:
-        >>> asked = Asked("t", (Term(Fraction(2), {"a": Fraction(1)}),), True)
-        >>> found = achieve([Request(asked, Fraction(20), Fraction(9, 10))], Fraction(0), None)
-        >>> found.budgets, round(found.achieved[0].margin, 3), round(found.achieved[0].coverage, 4)
+        >>> query = TargetQuery("t", (Term(Fraction(2), {"a": Fraction(1)}),), True)
+        >>> outcome = achieve([Request(query, Fraction(20), Fraction(9, 10))], Fraction(0), None)
+        >>> outcome.budgets, round(outcome.achieved[0].margin, 3), round(outcome.achieved[0].coverage, 4)
         ({'a': Fraction(67651, 5000000)}, 20.0, 0.9083)
     """
     solution = least_budgets([request.goal for request in requests])
@@ -202,10 +202,10 @@ def achieve(requests: Sequence[Request], fixed: Fraction, total: Fraction | None
         variance = exact_goal_variance(goal, budgets)
         if variance is None:
             raise ConfigError(f"{goal.name}: nothing it follows from has a budget")
-        z, whole = factor_of(request.confidence), request.asked.whole
-        coverage = exact_coverage(NoiseLaw.gaussian(variance), int(request.margin)) if whole else None
+        z, integral = factor_of(request.confidence), request.query.integral
+        coverage = exact_coverage(NoiseLaw.gaussian(variance), int(request.margin)) if integral else None
         # variance = (margin / z)^2, so d total / d margin is the price of the variance times 2 margin / z^2
-        # at limits that are 1/scale of those asked for, the slope is that of a function of degree -2
+        # at limits that are 1/scale of the requested ones, the slope is that of a function of degree -2
         slope = scale**1.5 * price * 2 * float(request.margin) / float(z) ** 2
         achieved.append(Achieved(request, variance, float(z) * float(variance) ** 0.5, coverage, slope))
     return Outcome(budgets, tuple(achieved), solution)
@@ -214,17 +214,17 @@ def achieve(requests: Sequence[Request], fixed: Fraction, total: Fraction | None
 def target_sentences(outcome: Outcome, symbol: str) -> tuple[str, ...]:
     """One line a request, and how close the total is to the least possible."""
     lines, solution = [], outcome.solution
-    for one in outcome.achieved:
-        request = one.request
-        covers = "" if one.coverage is None else f", covers {lower(100 * one.coverage, 2):.2f}%"
+    for achieved in outcome.achieved:
+        request = achieved.request
+        covers = "" if achieved.coverage is None else f", covers {lower(100 * achieved.coverage, 2):.2f}%"
         price = (
-            f"one more in the margin saves {symbol} {one.price:.3g}"
-            if one.price > 0
+            f"one more in the margin saves {symbol} {achieved.price:.3g}"
+            if achieved.price > 0
             else "does not bind, costs nothing"
         )
         lines.append(
-            f"Target {request.asked.name}: wanted {decimal_text(request.margin)} at "
-            f"{decimal_text(100 * request.confidence)}%, reached {upper(one.margin, 2):.2f}{covers}; {price}."
+            f"Target {request.query.name}: wanted {decimal_text(request.margin)} at "
+            f"{decimal_text(100 * request.confidence)}%, reached {upper(achieved.margin, 2):.2f}{covers}; {price}."
         )
     excess = float(solution.total) / solution.lower_bound - 1 if solution.lower_bound > 0 else 0.0
     lines.append(
@@ -245,15 +245,15 @@ def target_record(outcome: Outcome) -> dict[str, Any]:
         },
         "targets": [
             {
-                "name": one.request.asked.name,
-                "margin_wanted": decimal_text(one.request.margin),
-                "confidence": decimal_text(one.request.confidence),
-                "variance_allowed": str(one.request.goal.limit),
-                "variance": str(one.variance),
-                "margin": one.margin,
-                "coverage_exact": one.coverage,
-                "shadow_price": one.price,
+                "name": achieved.request.query.name,
+                "margin_wanted": decimal_text(achieved.request.margin),
+                "confidence": decimal_text(achieved.request.confidence),
+                "variance_allowed": str(achieved.request.goal.limit),
+                "variance": str(achieved.variance),
+                "margin": achieved.margin,
+                "coverage_exact": achieved.coverage,
+                "shadow_price": achieved.price,
             }
-            for one in outcome.achieved
+            for achieved in outcome.achieved
         ],
     }

@@ -232,26 +232,26 @@ class SheetLaw:
 
         Under pure DP the search for 1 / scale by Newton's method stands in helper columns, and the budget is rounded up.
         """
-        given = target.value is not None
+        known = target.value is not None
         if self.zcdp:
             text = f"ROUND(({change})*{self.level.name}^2/(2*{target.name}^2),{places})"
-            exact = value * self.level.number**2 / (2 * target.number**2) if given else 0.0
-            found = math.floor(exact * 10**places + 0.5) / 10**places
+            exact = value * self.level.number**2 / (2 * target.number**2) if known else 0.0
+            rounded = math.floor(exact * 10**places + 0.5) / 10**places
         else:
             at = self._search(row, helpers, target)
             text = f"ROUNDUP(({change})*{at.name},{places})"
-            found = math.ceil(value * at.number * 10**places) / 10**places
-        return self.sheet.formula(row, column, f'=IF({target.name}="","",{text})', found if given else None)
+            rounded = math.ceil(value * at.number * 10**places) / 10**places
+        return self.sheet.formula(row, column, f'=IF({target.name}="","",{text})', rounded if known else None)
 
     def _search(self, row: int, helpers: int, target: WorkbookCell) -> WorkbookCell:
         """1 / scale for a margin m: the root of m x + ln(1 + exp(x)) = ln(2 / (1 - confidence)), from its right, convex."""
         tail = f"LN(2/(1-{self.level.name}))"
-        wanted, m = math.log(2 / (1 - self.level.number)), target.value
-        x = None if m is None else wanted / m
+        log_tail, m = math.log(2 / (1 - self.level.number)), target.value
+        x = None if m is None else log_tail / m
         cell = self.sheet.formula(row, helpers, f'=IF({target.name}="","",{tail}/{target.name})', x)
         for step in range(1, _STEPS + 1):
             if x is not None and m is not None:
-                x -= (m * x + x + math.log(1 + math.exp(-x)) - wanted) / (m + 1 / (1 + math.exp(-x)))
+                x -= (m * x + x + math.log(1 + math.exp(-x)) - log_tail) / (m + 1 / (1 + math.exp(-x)))
             c = cell.name
             move = f"({target.name}*{c}+{c}+LN(1+EXP(-{c}))-{tail})/({target.name}+1/(1+EXP(-{c})))"
             cell = self.sheet.formula(row, helpers + step, f'=IF({target.name}="","",{c}-{move})', x)
@@ -457,10 +457,10 @@ class _Table:
 
     def _write_parts(self, key: tuple[str, str], place: int) -> None:
         """Loss of a part in its last row: the sum of its queries, the largest of disjoint groups."""
-        shown = {(row.facts.source, row.facts.level) for row in self._report.rows if not row.facts.detail}
+        listed = {(row.facts.source, row.facts.level) for row in self._report.rows if not row.facts.detail}
         for part in self._report.plan.parts:
             keys = [(query.table, query.level) for query in part.queries]
-            if key in keys and all(one in self._rho for one in keys if one in shown):
+            if key in keys and all(measured in self._rho for measured in keys if measured in listed):
                 groups = part.disjoint or (tuple(range(len(keys))),)
                 sums = [
                     "+".join(

@@ -1,7 +1,7 @@
 """Recognizing record files across runs without publishing a hash of them.
 
 A plain hash of a confidential file lets anyone who can guess the file confirm the guess. The ledger keeps a keyed hash
-of every file instead, under a key that lives beside the ledger and is used for nothing else.
+of every file instead, under a key that lies next to the ledger and is used for nothing else.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def commit_to_name(key: bytes, name: str) -> str:
 
 
 def commit_to_key(key: bytes) -> str:
-    """What a ledger's lines say of their key, so that another key beside the ledger is noticed."""
+    """What a ledger's lines say of their key, so that another key next to the ledger is noticed."""
     return hmac.new(key, _KEY, hashlib.sha256).hexdigest()
 
 

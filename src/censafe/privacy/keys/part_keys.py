@@ -88,7 +88,7 @@ def derive_part_key(
     return _part_key(key, plan_digest, input_commitment, part, None)
 
 
-@proven("keys.proof.md", digest="e9288acb9a4cf3cd")
+@proven("keys.proof.md", digest="581d0d68d1495169")
 def plan_part_key(
     key: ReleaseKey | TestKey,
     plan: ReleasePlan,
@@ -112,14 +112,14 @@ def plan_part_key(
         TypeError: the key is of any other type.
         ReleaseError: the plan has no such part, or the reservation is of another part or cost.
     """
-    found = [one for one in plan.parts if one.name == part]
-    if len(found) != 1:
+    parts = [planned_part for planned_part in plan.parts if planned_part.name == part]
+    if len(parts) != 1:
         raise ReleaseError(f"the plan has no part {part}; nothing else can be measured under it")
     if reservation is not None and (
-        type(reservation) is not Reservation or (reservation.part, reservation.cost) != (part, found[0].cost)
+        type(reservation) is not Reservation or (reservation.part, reservation.cost) != (part, parts[0].cost)
     ):
         raise ReleaseError(f"the reservation is not that of {part}; reserve the part before it is measured")
-    planned = Planned(found[0], plan.total, paid=reservation is not None)
+    planned = Planned(parts[0], plan.total, paid=reservation is not None)
     return _part_key(key, plan.digest(), input_commitment, part, planned)
 
 

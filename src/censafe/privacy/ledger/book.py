@@ -161,7 +161,7 @@ class Ledger(Closing):
         charges = self._state.charges_of(run, ChargeState.COMMITTED)
         return {charge.part: (charge.file, charge.sha256) for charge in charges}
 
-    def held(self, run: str) -> dict[str, Reservation]:
+    def reservations(self, run: str) -> dict[str, Reservation]:
         """Open reservations of a run, by part."""
         charges = self._state.charges_of(run, ChargeState.RESERVED)
         return {charge.part: charge.reservation for charge in charges}
@@ -308,7 +308,7 @@ class Ledger(Closing):
         """Charge accounts with a finished run that another ledger paid for; nothing is measured."""
         if self.open_run(plan, accounts=accounts, spend_more=True, run=run, notes=notes).closed:
             return
-        reserved, paid = self.held(run), self.committed(run)
+        reserved, paid = self.reservations(run), self.committed(run)
         for part in plan.parts:
             if part.name not in paid:
                 reservation = reserved.get(part.name) or self.reserve(plan, part, source="carried")
@@ -353,7 +353,7 @@ class Ledger(Closing):
         if run.closed:
             return
         missing = [part.name for part in plan.parts if part.name not in self.committed(run.run)]
-        if plan.digest() != run.plan or missing or self.held(run.run):
+        if plan.digest() != run.plan or missing or self.reservations(run.run):
             raise LedgerError(
                 f"{self.path}: the run cannot be closed; not committed: {', '.join(missing) or 'another plan'}"
             )
@@ -413,7 +413,7 @@ class Ledger(Closing):
                 f"{self.path}: these records were charged losses that cannot be added to this one, because no relation and unit is "
                 f"stated for both ({self._listed(accounts)}, and now {loss.promise.relation}); nothing was written or measured"
             )
-        amounts = (loss_under(one, promise) for one in due)
+        amounts = (loss_under(charged, promise) for charged in due)
         return Cap(compose([total, *(amount for amount in amounts if amount is not None)]), promise, accounts)
 
     def _common(self, accounts: frozenset[str], loss: Loss) -> Iterator[Promise]:

@@ -81,7 +81,7 @@ class Entry:
     def texts(self, key: str) -> tuple[str, ...]:
         """A field that must be a list of different texts in their order, at least one."""
         value = self.body.get(key)
-        if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
             raise InvalidEntryError(f"{key} is not a list of texts")
         if value != sorted(set(value)):
             raise InvalidEntryError(f"{key} are not in order, or one stands there twice")
@@ -139,7 +139,7 @@ def decode(line: bytes, seq: int, prev: str) -> Entry:
     if missing:
         raise InvalidEntryError(f"{entry.event} without {', '.join(sorted(missing))}")
     if entry.event == "open":
-        entry.text("key")  # what every opening of the ledger compares with the key beside it
+        entry.text("key")  # what every opening of the ledger compares with the key next to it
     return entry
 
 

@@ -87,7 +87,7 @@ class LedgerFile:
         self._require_in_place()
 
     def set_aside(self, torn: bytes) -> Path:
-        """Move a torn last line into a file of its own beside the ledger, and cut it off."""
+        """Move a torn last line into a file of its own next to the ledger, and cut it off."""
         keep = self._size - len(torn)
         place = self.path.with_name(f"{self.path.name}.torn-at-{keep}")
         try:
@@ -126,10 +126,10 @@ class LedgerFile:
     def _require_in_place(self) -> None:
         """The name still leads to the file that is locked, and to no copy or other file."""
         try:
-            found = _identity(self.path.stat())
+            identity = _identity(self.path.stat())
         except OSError:
-            found = None
-        if found != self._identity or _identity(os.fstat(self._descriptor)) != self._identity:
+            identity = None
+        if identity != self._identity or _identity(os.fstat(self._descriptor)) != self._identity:
             self._usable = False
             raise LedgerError(
                 f"{self.path}: the ledger was removed, replaced or linked elsewhere while this run held it; put back "

@@ -69,7 +69,7 @@ class DatasetTotal:
         persons = [promise for promise in chosen if promise.unit == ProtectedUnit.PERSON.value]
         if not chosen:
             return "together: no finite loss under any one relation and unit"
-        return "together: " + " and ".join(one.amount(finite[one]) for one in persons or chosen)
+        return "together: " + " and ".join(stated.amount(finite[stated]) for stated in persons or chosen)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def runs_charged_with(path: Path, plan: ReleasePlan, run: str, head: str) -> int
         raise LedgerError(
             f"{path} did not pay for run {run} of {plan.product}; name the ledger that its certificate was printed with"
         )
-    return len({one.run for one in state.runs_of(known.accounts)} - {run})
+    return len({charged.run for charged in state.runs_of(known.accounts)} - {run})
 
 
 def audited_state(contents: Contents, path: Path) -> LedgerState:

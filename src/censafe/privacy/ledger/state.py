@@ -29,7 +29,7 @@ class Links:
     def __init__(self) -> None:
         self._accounts: dict[str, frozenset[str]] = {}
         self._runs: defaultdict[str, set[str]] = defaultdict(set)
-        self._found: dict[frozenset[str], tuple[frozenset[str], frozenset[str]]] = {}
+        self._links: dict[frozenset[str], tuple[frozenset[str], frozenset[str]]] = {}
 
     def join(self, run: str, accounts: Collection[str]) -> None:
         """A run was charged: its accounts are linked."""
@@ -37,30 +37,30 @@ class Links:
             self._accounts[run] = frozenset(accounts)
             for account in accounts:
                 self._runs[account].add(run)
-            self._found.clear()
+            self._links.clear()
 
     def leave(self, run: str) -> None:
         """Nothing of a run counts any more: what it alone linked comes apart."""
         for account in self._accounts.pop(run, frozenset()):
             self._runs[account].discard(run)
-        self._found.clear()
+        self._links.clear()
 
-    @proven("ledger.proof.md", digest="90f215a128432f40")
+    @proven("ledger.proof.md", digest="de9dc53041e8a3bf")
     def reach(self, accounts: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
         """Charged runs, and accounts, that are linked with some of the given accounts, these included.
 
         The smallest sets with: the given accounts are in; a run with an account that is in, is in; so are all its accounts.
         """
         start = frozenset(accounts)
-        if start not in self._found:
+        if start not in self._links:
             reached, runs, waiting = set(start), set[str](), list(start)
             while waiting:
                 for run in self._runs.get(waiting.pop(), set()) - runs:
                     runs.add(run)
                     waiting.extend(self._accounts[run] - reached)
                     reached |= self._accounts[run]
-            self._found[start] = frozenset(runs), frozenset(reached)
-        return self._found[start]
+            self._links[start] = frozenset(runs), frozenset(reached)
+        return self._links[start]
 
     def datasets(self) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
         """Runs and accounts of every dataset that was charged, in the order of their first charges."""
@@ -183,15 +183,17 @@ class LedgerState:
     def total(self, accounts: Collection[str], promise: Promise) -> Fraction | None:
         """What a dataset has been charged in all, read under one promise; None where that is not finite."""
         sums = [self._sums[run].get(promise) for run in self.links.reach(accounts)[0]]
-        return sum((one for one in sums if one is not None), Fraction(0)) if None not in sums else None
+        return (
+            sum((amount for amount in sums if amount is not None), Fraction(0)) if None not in sums else None
+        )
 
     def stated(self, accounts: Collection[str]) -> dict[Promise, Fraction]:
         """Charges of a dataset by the promise that their own plans state; they are not to be added to each other."""
-        found: dict[Promise, Fraction] = {}
+        totals: dict[Promise, Fraction] = {}
         for run in self.runs_of(accounts):
             promise = run.loss.promise
-            found[promise] = found.get(promise, Fraction(0)) + self._sums[run.run][promise]
-        return {promise: found[promise] for promise in sorted(found)}
+            totals[promise] = totals.get(promise, Fraction(0)) + self._sums[run.run][promise]
+        return {promise: totals[promise] for promise in sorted(totals)}
 
     def caps_of(self, accounts: Collection[str]) -> tuple[Cap, ...]:
         """Caps that operators named for a dataset."""
@@ -278,7 +280,7 @@ class LedgerState:
     def _open(self, entry: Entry) -> PartOutcome:
         accounts = frozenset(entry.texts("accounts"))
         promise = entry.text("cap_promise")
-        known = next((one for one in PROMISES if one.text == promise), None)
+        known = next((candidate for candidate in PROMISES if candidate.text == promise), None)
         if known is None:
             raise InvalidEntryError("cap_promise is not a promise")
         run = RunState(
@@ -304,12 +306,12 @@ class LedgerState:
         run = self._run_of(entry)
         loss, cost = _loss(entry), entry.fraction("cost")
         if cost <= 0 or loss.cost != cost:
-            raise InvalidEntryError("a cost that is not positive, or not the loss beside it")
+            raise InvalidEntryError("a cost that is not positive, or not the loss of the same entry")
         if run.plan != entry.text("plan"):
             raise InvalidEntryError("a reservation under another plan than its run")
         share = cost / run.loss.cost
-        whole = {relation: total * share for relation, total in run.loss.by_relation.items()}
-        if loss.promise != run.loss.promise or loss.by_relation != whole:
+        of_run = {relation: total * share for relation, total in run.loss.by_relation.items()}
+        if loss.promise != run.loss.promise or loss.by_relation != of_run:
             raise InvalidEntryError("losses that are not those of the plan in the share of the cost")
         part = entry.text("part")
         if part in self.live_parts(run.run):
@@ -375,7 +377,7 @@ def _loss(entry: Entry) -> Loss:
         _term(ProtectedUnit, entry, "unit"),
     )
     losses = entry.fractions("losses")
-    relations = {one.value for one in Neighbors}
+    relations = {relation.value for relation in Neighbors}
     if not losses.keys() <= relations or terms[1].value not in losses or min(losses.values()) <= 0:
         raise InvalidEntryError("losses are not positive losses by relation, with the plan's own")
     return Loss(Promise(*(term.value for term in terms)), losses)

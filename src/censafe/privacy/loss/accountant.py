@@ -39,7 +39,7 @@ def compose(costs: Iterable[Fraction]) -> Fraction:
     return Fraction(sum(term.numerator * (common // term.denominator) for term in terms), common)
 
 
-@proven("composition.proof.md", digest="56b2bcf62c83cdaf")
+@proven("composition.proof.md", digest="cd6727972e619520")
 def derive_totals(
     events: Iterable[Mapping[str, Any]],
 ) -> dict[tuple[str, Promise], Fraction | None]:
@@ -62,21 +62,19 @@ def derive_totals(
         groups.setdefault(leader[accounts[event["run"]][0]], []).append(_loss_of(event))
     totals: dict[tuple[str, Promise], Fraction | None] = {}
     for promise in PROMISES:
-        whole = {
-            name: _sum([loss_under(loss, promise) for loss in losses]) for name, losses in groups.items()
-        }
-        totals |= {(account, promise): whole[name] for account, name in leader.items()}
+        sums = {name: _sum([loss_under(loss, promise) for loss in losses]) for name, losses in groups.items()}
+        totals |= {(account, promise): sums[name] for account, name in leader.items()}
     return totals
 
 
 def _merged(sets: Iterable[Collection[str]]) -> dict[str, str]:
     """One name for all members of sets that overlap, directly or through others: relabeled set by set."""
     leader: dict[str, str] = {}
-    for one in sets:
-        met = {leader[member] for member in one if member in leader}
-        name = min(one)
+    for names in sets:
+        met = {leader[member] for member in names if member in leader}
+        name = min(names)
         leader = {member: name if group in met else group for member, group in leader.items()}
-        leader |= dict.fromkeys(one, name)
+        leader |= dict.fromkeys(names, name)
     return leader
 
 

@@ -54,9 +54,9 @@ def parse_fraction(value: object, where: str) -> Fraction:
     if isinstance(value, float):
         raise TypeError(f"{where} must be an exact number (Fraction or text), not float")
     if isinstance(value, bool) or not isinstance(value, str | int | Fraction):
-        shown = value.value if isinstance(value, NotFinite) else _kind(value)
+        description = value.value if isinstance(value, NotFinite) else _kind(value)
         raise ConfigError(
-            f"{where}: {shown} is not allowed here; give a finite number such as 0.25 or 1440/4099"
+            f"{where}: {description} is not allowed here; give a finite number such as 0.25 or 1440/4099"
         )
     if not isinstance(value, str):
         return require_magnitude(Fraction(value), where)

@@ -67,7 +67,7 @@ def gathered(queries: Sequence[MovedQuery]) -> tuple[MovedQuery, ...]:
     return tuple(MovedQuery(sigma2, number, step) for (sigma2, step), number in cells.items())
 
 
-@proven("loss_law.proof.md", digest="6a6d266269770ce2")
+@proven("loss_law.proof.md", digest="d1ba5e48f996b936")
 def composed_epsilon(
     queries: Sequence[MovedQuery], delta: Fraction, *, points: int = _POINTS
 ) -> EpsilonBracket:
@@ -93,10 +93,10 @@ def composed_epsilon(
     laws = gathered(queries)
     rho = loss_of(laws)
     guess = max(gaussian_epsilon(rho, delta), 1e-6)
-    found = _bracket(laws, float(rho), float(delta), guess, points)
-    if abs(found.upper - guess) > _FAR * math.sqrt(2 * rho):
-        found = _bracket(laws, float(rho), float(delta), max(found.upper, 1e-6), points)
-    return found
+    bounds = _bracket(laws, float(rho), float(delta), guess, points)
+    if abs(bounds.upper - guess) > _FAR * math.sqrt(2 * rho):
+        bounds = _bracket(laws, float(rho), float(delta), max(bounds.upper, 1e-6), points)
+    return bounds
 
 
 def spare_variance(queries: Sequence[MovedQuery], delta: Fraction, epsilon: float) -> float:
@@ -198,19 +198,19 @@ def _tilted_sum(law: MovedQuery, tilt: float) -> tuple[int, _Vector, float]:
     middle = round(center)
     reach = math.ceil(_REACH * sigma) + 1
     noise = np.arange(middle - reach, middle + reach + 1)
-    one = np.exp(-((noise - center) ** 2) / (2 * sigma2))
+    tilted = np.exp(-((noise - center) ** 2) / (2 * sigma2))
     untilted = float(np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma2)).sum())
-    log_one = center * center / (2 * sigma2) + math.log(float(one.sum()) / untilted)
+    log_factor = center * center / (2 * sigma2) + math.log(float(tilted.sum()) / untilted)
     offset = tilt * law.cells * law.step**2 / (2 * sigma2)
     if law.cells == 1:
-        return middle - reach, one / one.sum(), log_one + offset
+        return middle - reach, tilted / tilted.sum(), log_factor + offset
     wide = math.ceil(_REACH * sigma * math.sqrt(law.cells)) + law.cells + 2
     size = 1 << (2 * wide).bit_length()
     circle = np.zeros(size)
-    circle[(noise - middle) % size] = one / one.sum()
+    circle[(noise - middle) % size] = tilted / tilted.sum()
     power = np.fft.irfft(np.fft.rfft(circle) ** law.cells, size)
     mass = np.maximum(power[np.arange(-wide, wide + 1) % size], 0.0)
-    return law.cells * middle - wide, mass / mass.sum(), law.cells * log_one + offset
+    return law.cells * middle - wide, mass / mass.sum(), law.cells * log_factor + offset
 
 
 @dataclass(frozen=True, eq=False)

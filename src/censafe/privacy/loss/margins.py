@@ -108,7 +108,7 @@ def exact_coverage(law: NoiseLaw, margin: int) -> float:
 
 
 @lru_cache(maxsize=4096)
-@proven("margins.proof.md", digest="3f96e3232ca859e6")
+@proven("margins.proof.md", digest="402f6d5894fc2c10")
 def exact_margin(law: NoiseLaw, level: Fraction) -> int:
     """Smallest integer m with P(abs(X) <= m) >= level for the discrete law.
 
@@ -123,14 +123,14 @@ def exact_margin(law: NoiseLaw, level: Fraction) -> int:
         >>> exact_margin(NoiseLaw.gaussian(Fraction(625)), Fraction(19, 20))
         49
     """
-    wanted = _checked_level(level)
+    coverage = _checked_level(level)
     with working_precision():
         if law.kind == "laplace":
-            return _laplace_margin(law.parameter, wanted)
+            return _laplace_margin(law.parameter, coverage)
         if law.parameter > _LARGEST_SUMMED:
-            return _midpoint_margin(law.parameter, wanted)
+            return _midpoint_margin(law.parameter, coverage)
         total, _ = gaussian_sums(law.parameter)
-        needed = decimal_of(wanted) * total * SLACK
+        needed = decimal_of(coverage) * total * SLACK
         for k, mass in enumerate(_central_masses(law.parameter)):
             if mass >= needed:
                 return k
@@ -157,7 +157,7 @@ def rho_for_margin(
     """Budget rho = sensitivity^2 z^2 / (2 margin^2) of a discrete Gaussian with the given margin of error.
 
     Args:
-        margin: wanted margin of error, in persons or units, positive.
+        margin: margin of error, in persons or units, positive.
 
     Source: PHSafe paper, budget planning; SafeTab-P paper, appendix B.
 
@@ -165,17 +165,17 @@ def rho_for_margin(
         >>> round(float(rho_for_margin(Fraction(500), Fraction(22**2), Fraction(9, 10))), 6)
         0.002619
     """
-    wanted, squared = exact(margin, "margin"), exact(sensitivity_squared, "sensitivity_squared")
-    if wanted <= 0 or squared <= 0:
+    half_width, squared = exact(margin, "margin"), exact(sensitivity_squared, "sensitivity_squared")
+    if half_width <= 0 or squared <= 0:
         raise ValueError("margin and sensitivity must be positive")
-    return squared * z_of(level, rule) ** 2 / (2 * wanted**2)
+    return squared * z_of(level, rule) ** 2 / (2 * half_width**2)
 
 
 def _checked_level(level: Fraction) -> Fraction:
-    wanted = exact(level, "level")
-    if not 0 <= wanted < 1:
+    fraction = exact(level, "level")
+    if not 0 <= fraction < 1:
         raise ValueError(f"level must be at least 0 and below 1, not {level}")
-    return wanted
+    return fraction
 
 
 def _central_masses(sigma2: Fraction) -> Iterator[Decimal]:

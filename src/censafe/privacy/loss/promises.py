@@ -134,7 +134,7 @@ def promise_of(plan: ReleasePlan) -> Promise:
 
 def part_loss(plan: ReleasePlan, cost: Fraction) -> Loss:
     """The loss of a part of a plan under every relation: its cost, and the same share of the plan's other losses."""
-    others = {one.value: cost * loss / plan.total for one, loss in plan.other_losses.items()}
+    others = {relation.value: cost * loss / plan.total for relation, loss in plan.other_losses.items()}
     return Loss(promise_of(plan), {**others, plan.neighbors.value: cost})
 
 
@@ -190,5 +190,5 @@ def common_promises(loss: Loss, others: Collection[Loss]) -> Iterator[Promise]:
         )
 
     for promise in sorted(PROMISES, key=distance):
-        if all(loss_under(one, promise) is not None for one in (loss, *others)):
+        if all(loss_under(other, promise) is not None for other in (loss, *others)):
             yield promise

@@ -26,14 +26,14 @@ def fingerprint(*parts: NDArray[Any] | str, after: hashlib.blake2b | None = None
         >>> one == fingerprint(np.arange(3), "law").digest(), one == fingerprint(np.arange(3), "other").digest()
         (True, False)
     """
-    found = hashlib.blake2b(digest_size=16) if after is None else after.copy()
+    digest = hashlib.blake2b(digest_size=16) if after is None else after.copy()
     for part in parts:
         if isinstance(part, str):
-            found.update(f"text {len(part.encode())}|{part}".encode())
+            digest.update(f"text {len(part.encode())}|{part}".encode())
         else:
-            found.update(f"array {part.dtype.str} {part.shape}|".encode())
-            found.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
-    return found
+            digest.update(f"array {part.dtype.str} {part.shape}|".encode())
+            digest.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
+    return digest
 
 
 class Usage:

@@ -148,8 +148,8 @@ def _tables(listed: ListedGroups, some: slice, regions: range) -> list[str]:
     ends = np.searchsorted(region, [*regions, regions.stop]).tolist()
     text = tables_text(listed.variants)
     return [
-        f"{text} {iteration[one:other].tolist()} {stat_level[one:other].tolist()}"
-        for one, other in itertools.pairwise(ends)
+        f"{text} {iteration[start:stop].tolist()} {stat_level[start:stop].tolist()}"
+        for start, stop in itertools.pairwise(ends)
     ]
 
 

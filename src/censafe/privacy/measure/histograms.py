@@ -148,7 +148,7 @@ def level_variances(budgets: LevelBudgets) -> tuple[tuple[float, ...], ...]:
     )
 
 
-@proven("histograms.proof.md", digest="29e5fa177fbd01e3")
+@proven("histograms.proof.md", digest="1cc09b85a71050e7")
 def _noisy_answers(
     histograms: ExactHistograms,
     query: CellQuery,
@@ -158,7 +158,7 @@ def _noisy_answers(
     done: Callable[[int], None],
 ) -> Answers:
     """Noisy answers of one query, shape (geounits, answers), 0 without budget; 32 bits where all of them fit."""
-    found: Answers = np.zeros((histograms.nodes, query.answers), dtype=np.int32)
+    answers: Answers = np.zeros((histograms.nodes, query.answers), dtype=np.int32)
     step = max(1, _CHUNK_ANSWERS // query.answers)
     for first in range(0, histograms.nodes, step):
         last = min(first + step, histograms.nodes)
@@ -169,13 +169,13 @@ def _noisy_answers(
             if law is None or not len(rows):
                 continue
             noisy = add_noise(exact[rows], law, key, claim, geounits=(first + rows).astype(np.uint64))
-            if found.dtype == np.int32 and (
+            if answers.dtype == np.int32 and (
                 noisy.min(initial=0) < -_NARROW or noisy.max(initial=0) >= _NARROW
             ):
-                found = found.astype(np.int64)
-            found[first + rows] = noisy
+                answers = answers.astype(np.int64)
+            answers[first + rows] = noisy
         done((last - first) * query.answers)
-    return found
+    return answers
 
 
 @proven("histograms.proof.md", digest="c35595e8a9477eb8")

@@ -1,4 +1,4 @@
-"""The mechanism of histograms for answers that are drawn when they are asked for, each once and for all; workers of an engine draw those of their part."""
+"""The mechanism of histograms for answers that are drawn when they are read, each once and for all; workers of an engine draw those of their part."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LazyAnswers:
     """CONFIDENTIAL. The exact histograms of one level behind a mechanism that gives noisy answers about them.
 
     Every answer has the address that it has in :func:`~censafe.privacy.measure.histograms.measure_level`, so that under one key both
-    give the same numbers, whenever and in whatever company an answer is asked for. Several threads may ask at once.
+    give the same numbers, whenever and in whatever company an answer is read. Several threads may read at once.
 
     Args:
         budgets: laws and costs by geounit; None for those of the part everywhere.
@@ -106,21 +106,21 @@ class LazyAnswers:
         Returns:
             int64, shape (last - first, m); 0 where nothing is measured.
         """
-        wanted = Wanted(
+        reads = Wanted(
             np.array([0, last - first], np.int64),
             np.arange(first, last, dtype=np.int64),
             np.array([0, len(chosen)], np.int64),
             np.full(len(chosen), query, np.int32),
             np.ascontiguousarray(chosen, np.int32),
         )
-        return self.gather(wanted).reshape(last - first, len(chosen))
+        return self.gather(reads).reshape(last - first, len(chosen))
 
-    @proven("lazy.proof.md", digest="6d8d224717b1a54f")
-    def gather(self, wanted: Wanted) -> _Ints:
-        """Noisy answers, parent by parent, child by child, in the order of `wanted`.
+    @proven("lazy.proof.md", digest="89121d0a82c75663")
+    def gather(self, reads: Wanted) -> _Ints:
+        """Noisy answers, parent by parent, child by child, in the order of `reads`.
 
         Args:
-            wanted: answers by parent, which must follow from public figures alone.
+            reads: answers by parent, which must follow from public figures alone.
 
         Returns:
             int64, shape (answers of all children,); 0 where nothing is measured.
@@ -132,46 +132,44 @@ class LazyAnswers:
         """
         from censafe.privacy.noise import lazy_kernels as kernels
 
-        self._require_known(wanted)
-        block_ptr = np.empty(len(wanted.answer_ptr), np.int64)
-        blocks = np.empty(len(wanted.answer), np.uint64)
-        word = np.empty(len(wanted.answer), np.int32)
-        kernels.list_blocks(
-            wanted.answer_ptr, wanted.query, wanted.answer, self._heads, block_ptr, blocks, word
-        )
-        of_child = np.repeat(np.diff(block_ptr), np.diff(wanted.child_ptr))
+        self._require_known(reads)
+        block_ptr = np.empty(len(reads.answer_ptr), np.int64)
+        blocks = np.empty(len(reads.answer), np.uint64)
+        word = np.empty(len(reads.answer), np.int32)
+        kernels.list_blocks(reads.answer_ptr, reads.query, reads.answer, self._heads, block_ptr, blocks, word)
+        of_child = np.repeat(np.diff(block_ptr), np.diff(reads.child_ptr))
         words = AddressedWords(self._key)
         words.reserve(int(of_child.sum()))
         ends = np.append(0, np.cumsum(of_child))
-        places = np.append(0, np.cumsum(np.repeat(np.diff(wanted.answer_ptr), np.diff(wanted.child_ptr))))
-        found = np.empty(int(places[-1]), np.int64)
+        places = np.append(0, np.cumsum(np.repeat(np.diff(reads.answer_ptr), np.diff(reads.child_ptr))))
+        answers = np.empty(int(places[-1]), np.int64)
         slot = np.full(int(self._sizes.sum()), -1, np.int32)
-        asked = kernels.WantedWords(
-            *read_only(wanted.child_ptr, wanted.child, wanted.answer_ptr, wanted.query, wanted.answer),
+        drawn = kernels.AnswerWords(
+            *read_only(reads.child_ptr, reads.child, reads.answer_ptr, reads.query, reads.answer),
             *read_only(block_ptr, blocks, word),
         )
         alias = kernels.AliasEntries(*read_only(self._kinds, self._where, self._entries))
         exact = self._exact()
         for first, last in _ranges(ends, _CHUNK_BLOCKS):
-            parent = int(np.searchsorted(wanted.child_ptr, first, side="right")) - 1
+            parent = int(np.searchsorted(reads.child_ptr, first, side="right")) - 1
             count = int(ends[last] - ends[first])
             counters = np.empty((count, 2), np.uint64)
             buffer = np.empty(2 * count + 2, np.uint64)
-            out = found[places[first] : places[last]]
-            kernels.fill_wanted(asked, parent, first, last, counters)
+            out = answers[places[first] : places[last]]
+            kernels.fill_words(drawn, parent, first, last, counters)
             words.encrypt(counters, buffer)
-            if kernels.decode_words(asked, alias, parent, first, last, buffer, out):
-                self._settle(wanted, first, last, words, out)
-            if kernels.add_counts(asked, exact, parent, first, last, slot, out):
+            if kernels.decode_words(drawn, alias, parent, first, last, buffer, out):
+                self._settle(reads, first, last, words, out)
+            if kernels.add_counts(drawn, exact, parent, first, last, slot, out):
                 raise OverflowError(f"an answer plus noise of part {self._key.part} does not fit 64 bits")
-        return found
+        return answers
 
-    @proven("lazy.proof.md", digest="045c414a4380e9f0")
-    def sums(self, asked: AnswerSums, geounits: _Ints) -> _Ints:
+    @proven("lazy.proof.md", digest="d724186f5a58fe46")
+    def sums(self, answer_sums: AnswerSums, geounits: _Ints) -> _Ints:
         """Sums of noisy answers; the same as those of :meth:`gather` added up, without any answer being stored.
 
         Args:
-            asked: which answers are added up, which must follow from public figures alone.
+            answer_sums: which answers are added up, which must follow from public figures alone.
             geounits: positions in the level, shape (n,).
 
         Returns:
@@ -185,20 +183,27 @@ class LazyAnswers:
         from censafe.privacy.noise import sum_kernels as kernels
 
         pieces = kernels.SummedWords(
-            *read_only(asked.query, asked.first, asked.length, asked.start, asked.slot, self._heads)
+            *read_only(
+                answer_sums.query,
+                answer_sums.first,
+                answer_sums.length,
+                answer_sums.start,
+                answer_sums.slot,
+                self._heads,
+            )
         )
         slot = np.full(int(self._sizes.sum()), -1, np.int32)
         sizes, offsets = read_only(self._sizes, self._offsets)
         known = geounits.min(initial=0) >= 0 and geounits.max(initial=-1) < self._histograms.nodes
-        if not (known and kernels.place_sums(pieces, asked.sums, sizes, offsets, slot)):
+        if not (known and kernels.place_sums(pieces, answer_sums.sums, sizes, offsets, slot)):
             raise ValueError(
                 f"part {self._key.part} has no such geounit, query, answer or sum, or one answer is added twice"
             )
-        first = asked.first.astype(np.int64)
-        ends = np.append(0, np.cumsum((first + asked.length + 1 >> 1) - (first >> 1)))
+        first = answer_sums.first.astype(np.int64)
+        ends = np.append(0, np.cumsum((first + answer_sums.length + 1 >> 1) - (first >> 1)))
         words = AddressedWords(self._key)
         words.reserve(int(ends[-1]) * len(geounits))
-        found = np.zeros((len(geounits), asked.sums), np.int64)
+        sums = np.zeros((len(geounits), answer_sums.sums), np.int64)
         tables = [kernels.LawTables(*read_only(where, self._entries)) for where in self._where]
         residual = np.zeros(len(geounits), np.int64)
         for begin, end in _ranges(ends, _SUMMED_BLOCKS):
@@ -208,13 +213,13 @@ class LazyAnswers:
                 kernels.fill_summed(pieces, begin, end, node, counters)
                 words.encrypt(counters, buffer)
                 law = tables[self._kinds[node]]
-                residual[row] |= kernels.add_draws(pieces, law, begin, end, buffer, draws, found[row])
-        self._complete(asked, geounits, residual, slot, found)
-        return found
+                residual[row] |= kernels.add_draws(pieces, law, begin, end, buffer, draws, sums[row])
+        self._complete(answer_sums, geounits, residual, slot, sums)
+        return sums
 
-    @proven("lazy.proof.md", digest="40f3d9b2e5fd7c4e")
+    @proven("lazy.proof.md", digest="d6b7bf0ab76385e3")
     def _complete(
-        self, asked: AnswerSums, geounits: _Ints, residual: _Ints, slot: NDArray[np.int32], sums: _Ints
+        self, answer_sums: AnswerSums, geounits: _Ints, residual: _Ints, slot: NDArray[np.int32], sums: _Ints
     ) -> None:
         """Add the true answers to the sums of their noise; one by one where a word alone did not decide all of that."""
         from censafe.privacy.noise import sum_kernels as kernels
@@ -222,21 +227,21 @@ class LazyAnswers:
         exact, (slots,) = self._exact(), read_only(slot)
         for row, node in enumerate(geounits.tolist()):
             if residual[row]:
-                fits = self._add_one_by_one(asked, node, sums[row])
+                fits = self._add_from_answers(answer_sums, node, sums[row])
             else:
                 fits = not kernels.add_summed_counts(exact, node, slots, sums[row])
             if not fits:
                 raise OverflowError(f"a sum of answers of part {self._key.part} does not fit 64 bits")
 
-    @proven("lazy.proof.md", digest="56869d14f8780ddf")
-    def _add_one_by_one(self, asked: AnswerSums, node: int, sums: _Ints) -> bool:
+    @proven("lazy.proof.md", digest="28d54bd7c9c7b8b1")
+    def _add_from_answers(self, answer_sums: AnswerSums, node: int, sums: _Ints) -> bool:
         """Write the sums of one geounit from its answers; whether they fit."""
-        query, answer, slot = asked.listed()
-        one, child = np.array([0, len(query)], np.int64), np.array([node], np.int64)
-        values = self.gather(Wanted(np.array([0, 1], np.int64), child, one, query, answer))
+        query, answer, slot = answer_sums.listed()
+        answer_ptr, child = np.array([0, len(query)], np.int64), np.array([node], np.int64)
+        values = self.gather(Wanted(np.array([0, 1], np.int64), child, answer_ptr, query, answer))
         sums[:] = 0
         np.add.at(sums, slot, values)
-        size = np.bincount(slot, np.abs(values.astype(np.float64)), asked.sums)
+        size = np.bincount(slot, np.abs(values.astype(np.float64)), answer_sums.sums)
         return bool((size < _FITS).all())
 
     def _exact(self) -> ExactAnswers:
@@ -245,8 +250,8 @@ class LazyAnswers:
         kinds, measured, labels, offsets = read_only(self._kinds, self._measured, self._labels, self._offsets)
         return ExactAnswers(kinds, measured, self._counts, labels, offsets)
 
-    def _require_known(self, wanted: Wanted) -> None:
-        query, answer, child = wanted.query, wanted.answer, wanted.child
+    def _require_known(self, reads: Wanted) -> None:
+        query, answer, child = reads.query, reads.answer, reads.child
         known = query.min(initial=0) >= 0 and query.max(initial=-1) < len(self._sizes)
         known = known and answer.min(initial=0) >= 0 and bool((answer < self._sizes[query]).all())
         known = known and child.min(initial=0) >= 0 and child.max(initial=-1) < self._histograms.nodes
@@ -267,15 +272,15 @@ class LazyAnswers:
             start += len(packed)
         return np.concatenate(entries)
 
-    @proven("lazy.proof.md", digest="a47a4a27141b71ac")
-    def _settle(self, wanted: Wanted, first: int, last: int, words: AddressedWords, out: _Ints) -> None:
+    @proven("lazy.proof.md", digest="44c9e791189fb380")
+    def _settle(self, reads: Wanted, first: int, last: int, words: AddressedWords, out: _Ints) -> None:
         """Draw what a word alone did not decide, and everything of a wide law."""
-        parent = np.searchsorted(wanted.child_ptr, np.arange(first, last), side="right") - 1
-        sizes = np.diff(wanted.answer_ptr)[parent]
+        parent = np.searchsorted(reads.child_ptr, np.arange(first, last), side="right") - 1
+        sizes = np.diff(reads.answer_ptr)[parent]
         starts = np.cumsum(sizes) - sizes
-        entry = np.arange(len(out)) - np.repeat(starts - wanted.answer_ptr[parent], sizes)
-        geounits = np.repeat(wanted.child[first:last], sizes).astype(np.uint64)
-        query, answers = wanted.query[entry], wanted.answer[entry].astype(np.int64)
+        entry = np.arange(len(out)) - np.repeat(starts - reads.answer_ptr[parent], sizes)
+        geounits = np.repeat(reads.child[first:last], sizes).astype(np.uint64)
+        query, answers = reads.query[entry], reads.answer[entry].astype(np.int64)
         kinds = self._kinds[geounits]
         for (kind, ordinal), table in self._tables.items():
             rows = np.flatnonzero((kinds == kind) & (query == ordinal))
@@ -312,7 +317,7 @@ def _ranges(ends: _Ints, most: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class ExactPart:
-    """CONFIDENTIAL. Exact histograms of consecutive geounits with what is asked of them; without a key it tells no noise.
+    """CONFIDENTIAL. Exact histograms of consecutive geounits with the queries on them; without a key it has no noise.
 
     It lies in the scratch folder, as records do, while workers estimate the level.
 
@@ -376,29 +381,29 @@ class DrawnAnswers:
     def answers(self, query: int, first: int, last: int, chosen: _Ints) -> _Ints:
         """As :meth:`LazyAnswers.answers`."""
         started = time.thread_time()
-        found = self._source.answers(query, self._first + first, self._first + last, chosen)
-        self._count(started, found.size)
-        return found
+        values = self._source.answers(query, self._first + first, self._first + last, chosen)
+        self._count(started, values.size)
+        return values
 
-    def gather(self, wanted: Wanted) -> _Ints:
+    def gather(self, reads: Wanted) -> _Ints:
         """As :meth:`LazyAnswers.gather`."""
         started = time.thread_time()
         if self._first:
-            wanted = replace(wanted, child=wanted.child + self._first)
-        found = self._source.gather(wanted)
-        self._count(started, found.size)
-        return found
+            reads = replace(reads, child=reads.child + self._first)
+        values = self._source.gather(reads)
+        self._count(started, values.size)
+        return values
 
-    def sums(self, asked: AnswerSums, geounits: _Ints) -> _Ints:
+    def sums(self, answer_sums: AnswerSums, geounits: _Ints) -> _Ints:
         """As :meth:`LazyAnswers.sums`."""
         started = time.thread_time()
-        found = self._source.sums(asked, geounits + self._first)
-        self._count(started, asked.answers * len(geounits))
-        return found
+        sums = self._source.sums(answer_sums, geounits + self._first)
+        self._count(started, answer_sums.answers * len(geounits))
+        return sums
 
     @proven("lazy.proof.md", digest="e0c0d4b1c2c45065")
     def part(self, first: int, last: int) -> ExactPart:
-        """What workers need of consecutive geounits beside the key.
+        """What workers need of consecutive geounits besides the key.
 
         Args:
             first: of the geounits.

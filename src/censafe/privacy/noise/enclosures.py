@@ -123,17 +123,17 @@ def enclose(law: Magnitudes, bits: int) -> Enclosure:
     return Enclosure(bits, tuple(below), tuple(above))
 
 
-@proven("enclosures.proof.md", digest="72cb7792f7ea3242")
+@proven("enclosures.proof.md", digest="10060098af87acd9")
 def _weights(law: Magnitudes, bits: int, work: int) -> tuple[list[int], list[int], int]:
     """Unnormalized weights, floored and ceiled at ``work`` bits, and an upper bound of the rest."""
-    one = 1 << work
+    unity = 1 << work
     ratio_lower, ratio_upper = exp_neg(law.first, work)
     step_lower, step_upper = exp_neg(law.step, work)
-    if (step_upper if law.step else ratio_upper) >= one:
+    if (step_upper if law.step else ratio_upper) >= unity:
         raise ArithmeticError("the ratios of the law cannot be told from 1 at this precision")
-    lower, upper = [one], [one]
-    low = high = one
-    stop = one >> bits
+    lower, upper = [unity], [unity]
+    low = high = unity
+    stop = unity >> bits
     while high >= stop:
         low = low * ratio_lower >> work
         high = -(-(high * ratio_upper) >> work)
@@ -142,4 +142,4 @@ def _weights(law: Magnitudes, bits: int, work: int) -> tuple[list[int], list[int
         if law.step:
             ratio_lower = ratio_lower * step_lower >> work
             ratio_upper = -(-(ratio_upper * step_upper) >> work)
-    return lower, upper, -(-(high * ratio_upper) // (one - ratio_upper))
+    return lower, upper, -(-(high * ratio_upper) // (unity - ratio_upper))

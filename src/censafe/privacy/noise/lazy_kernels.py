@@ -1,4 +1,4 @@
-"""Compiled kernels of answers that are drawn when they are asked for."""
+"""Compiled kernels of answers that are drawn when they are read."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ZERO = np.uint64(0)
 _TOP = np.uint64(63)
 
 
-class WantedWords(NamedTuple):
-    """Answers that are wanted of the children of some parents, and the cipher blocks that hold their words; read-only arrays."""
+class AnswerWords(NamedTuple):
+    """Answers to read of the children of some parents, and the cipher blocks that hold their words; read-only arrays."""
 
     child_ptr: _Ints  # (parents + 1,) where the children of every parent start
     child: _Ints  # position of every child in its level
-    answer_ptr: _Ints  # (parents + 1,) where the wanted answers of every parent start
+    answer_ptr: _Ints  # (parents + 1,) where the answers of every parent start
     query: _Narrow  # ordinal of the query of every answer
     answer: _Narrow  # position of every answer in its query
     block_ptr: _Ints  # (parents + 1,) where the blocks of every parent start
@@ -58,7 +58,7 @@ class ExactAnswers(NamedTuple):
 
 
 _WANTED = tuple_type(
-    WantedWords,
+    AnswerWords,
     read_only_type(int64),
     read_only_type(int64),
     read_only_type(int64),
@@ -88,10 +88,10 @@ EXACT_TYPE = tuple_type(
     )
 )
 def list_blocks(answer_ptr, query, answer, heads, block_ptr, blocks, word):  # type: ignore[no-untyped-def]
-    """List the cipher blocks that hold the wanted answers of every parent.
+    """List the cipher blocks that hold the answers of every parent.
 
     Args:
-        answer_ptr: of the wanted answers.
+        answer_ptr: of the answers.
         query: ordinal of every answer.
         answer: position of every answer in its query.
         heads: first word of an address without a block number, of every query.
@@ -116,19 +116,19 @@ def list_blocks(answer_ptr, query, answer, heads, block_ptr, blocks, word):  # t
     return used
 
 
-@proven("../measure/lazy.proof.md", digest="9ec45f840725060b")
+@proven("../measure/lazy.proof.md", digest="31cd85629731f75a")
 @compiled(void(_WANTED, int64, int64, int64, uint64[:, ::1]))
-def fill_wanted(wanted, parent, first, last, counters):  # type: ignore[no-untyped-def]
+def fill_words(answers, parent, first, last, counters):  # type: ignore[no-untyped-def]
     """Write the counter blocks of a range of children, which starts with a child of `parent`.
 
     Args:
-        wanted: answers with their blocks.
+        answers: with their blocks.
         parent: of the first child.
         first: of the children.
         last: one past the last of them.
         counters: shape (counters, 2), written.
     """
-    child_ptr, child, block_ptr, blocks = wanted.child_ptr, wanted.child, wanted.block_ptr, wanted.blocks
+    child_ptr, child, block_ptr, blocks = answers.child_ptr, answers.child, answers.block_ptr, answers.blocks
     index = 0
     for entry in range(first, last):
         while entry >= child_ptr[parent + 1]:
@@ -140,13 +140,13 @@ def fill_wanted(wanted, parent, first, last, counters):  # type: ignore[no-untyp
             index += 1
 
 
-@proven("../measure/lazy.proof.md", digest="72e519db619c9f14")
+@proven("../measure/lazy.proof.md", digest="9d62520deca2f155")
 @compiled(int64(_WANTED, _ENTRIES, int64, int64, int64, read_only_type(uint64), int64[::1]))
-def decode_words(wanted, alias, parent, first, last, words, out):  # type: ignore[no-untyped-def]
+def decode_words(answers, alias, parent, first, last, words, out):  # type: ignore[no-untyped-def]
     """Turn the words of a range of children into signed draws, without a branch that depends on them.
 
     Args:
-        wanted: answers with the places of their words.
+        answers: with the places of their words.
         alias: tables of the laws.
         parent: of the first child.
         first: of the children.
@@ -157,8 +157,8 @@ def decode_words(wanted, alias, parent, first, last, words, out):  # type: ignor
     Returns:
         1 when some value stands for a residual draw, else 0.
     """
-    child_ptr, child, kinds = wanted.child_ptr, wanted.child, alias.kinds
-    answer_ptr, block_ptr, query, word = wanted.answer_ptr, wanted.block_ptr, wanted.query, wanted.word
+    child_ptr, child, kinds = answers.child_ptr, answers.child, alias.kinds
+    answer_ptr, block_ptr, query, word = answers.answer_ptr, answers.block_ptr, answers.query, answers.word
     where, entries = alias.where, alias.entries
     flag = _ZERO
     base, place = 0, 0
@@ -178,15 +178,15 @@ def decode_words(wanted, alias, parent, first, last, words, out):  # type: ignor
                 if width == 0:
                     out[place] = 0
                 else:
-                    one = words[base + word[i]]
-                    magnitude_bits = one >> _ONE
+                    drawn = words[base + word[i]]
+                    magnitude_bits = drawn >> _ONE
                     column = (magnitude_bits >> shift) & last_column
                     packed = entries[start + np.int64(column)]
                     other = packed & last_column
                     take_column = _ZERO - (((magnitude_bits & mask) - (packed >> b)) >> _TOP)
                     magnitude = other ^ ((other ^ column) & take_column)
                     flag |= ((magnitude ^ last_column) - _ONE) >> _TOP
-                    sign = _ZERO - (one & _ONE)
+                    sign = _ZERO - (drawn & _ONE)
                     out[place] = np.int64((magnitude ^ sign) - sign)
                 place += 1
                 i += 1
@@ -194,22 +194,22 @@ def decode_words(wanted, alias, parent, first, last, words, out):  # type: ignor
     return np.int64(flag)
 
 
-@proven("../measure/lazy.proof.md", digest="c45f7acfd79554fc")
+@proven("../measure/lazy.proof.md", digest="246ef386b1003dac")
 @compiled(void(_WANTED, read_only_type(int64), int64, boolean, int32[::1]))
-def _place_answers(wanted, offsets, parent, present, slot):  # type: ignore[no-untyped-def]
-    """Write the places of the wanted answers of a parent, or -1 in their stead."""
-    start = wanted.answer_ptr[parent]
-    for i in range(start, wanted.answer_ptr[parent + 1]):
-        slot[offsets[wanted.query[i]] + wanted.answer[i]] = i - start if present else -1
+def _place_answers(answers, offsets, parent, present, slot):  # type: ignore[no-untyped-def]
+    """Write the places of the answers of a parent, or -1 in their stead."""
+    start = answers.answer_ptr[parent]
+    for i in range(start, answers.answer_ptr[parent + 1]):
+        slot[offsets[answers.query[i]] + answers.answer[i]] = i - start if present else -1
 
 
-@proven("../measure/lazy.proof.md", digest="268886a3f67b7d1d")
+@proven("../measure/lazy.proof.md", digest="2cb023bf5d5cfa9b")
 @compiled(boolean(_WANTED, EXACT_TYPE, int64, int64, int64, int32[::1], int64[::1]))
-def add_counts(wanted, exact, parent, first, last, slot, out):  # type: ignore[no-untyped-def]
+def add_counts(answers, exact, parent, first, last, slot, out):  # type: ignore[no-untyped-def]
     """CONFIDENTIAL. Add the true answers of a range of children to their noise.
 
     Args:
-        wanted: the answers.
+        answers: what to read.
         exact: histograms and the answers to which their cells count.
         parent: of the first child.
         first: of the children.
@@ -220,7 +220,7 @@ def add_counts(wanted, exact, parent, first, last, slot, out):  # type: ignore[n
     Returns:
         Whether a sum did not fit 64 bits.
     """
-    child_ptr, child, answer_ptr = wanted.child_ptr, wanted.child, wanted.answer_ptr
+    child_ptr, child, answer_ptr = answers.child_ptr, answers.child, answers.answer_ptr
     kinds, measured, labels = exact.kinds, exact.measured, exact.labels
     node_ptr, cell, count = exact.cells.node_ptr, exact.cells.cell, exact.cells.records
     wrapped = False
@@ -231,8 +231,8 @@ def add_counts(wanted, exact, parent, first, last, slot, out):  # type: ignore[n
             parent += 1
         if loaded != parent:
             if loaded >= 0:
-                _place_answers(wanted, exact.offsets, loaded, False, slot)
-            _place_answers(wanted, exact.offsets, parent, True, slot)
+                _place_answers(answers, exact.offsets, loaded, False, slot)
+            _place_answers(answers, exact.offsets, parent, True, slot)
             loaded = parent
         node = child[entry]
         kind = kinds[node]
@@ -246,5 +246,5 @@ def add_counts(wanted, exact, parent, first, last, slot, out):  # type: ignore[n
                     out[base + i] = total
         base += answer_ptr[parent + 1] - answer_ptr[parent]
     if loaded >= 0:
-        _place_answers(wanted, exact.offsets, loaded, False, slot)
+        _place_answers(answers, exact.offsets, loaded, False, slot)
     return wrapped

@@ -40,13 +40,13 @@ SUMMED_TYPE = tuple_type(
 )  # fmt: skip
 
 
-@proven("../measure/lazy.proof.md", digest="72d739db74efe6a1")
+@proven("../measure/lazy.proof.md", digest="f52b5f255621d71e")
 @compiled(int64(SUMMED_TYPE, int64, int64, uint64, uint64[:, ::1]))
-def fill_summed(asked, begin, end, geounit, counters):  # type: ignore[no-untyped-def]
+def fill_summed(pieces, begin, end, geounit, counters):  # type: ignore[no-untyped-def]
     """Write the counter blocks of a range of pieces of one geounit.
 
     Args:
-        asked: the pieces.
+        pieces: of answers.
         begin: of the pieces.
         end: one past the last of them.
         geounit: position in the level.
@@ -55,7 +55,7 @@ def fill_summed(asked, begin, end, geounit, counters):  # type: ignore[no-untype
     Returns:
         The number of blocks.
     """
-    query, first, length, heads = asked.query, asked.first, asked.length, asked.heads
+    query, first, length, heads = pieces.query, pieces.first, pieces.length, pieces.heads
     index = 0
     for piece in range(begin, end):
         head = heads[query[piece]]
@@ -81,13 +81,13 @@ def _add(draws, slot, sums):  # type: ignore[no-untyped-def]
     sums[current] += total
 
 
-@proven("../measure/lazy.proof.md", digest="804b39f9eb4a7a17")
+@proven("../measure/lazy.proof.md", digest="a08a568bbd23e079")
 @compiled(int64(SUMMED_TYPE, TABLES_TYPE, int64, int64, read_only_type(uint64), int64[::1], int64[::1]))
-def add_draws(asked, tables, begin, end, words, draws, sums):  # type: ignore[no-untyped-def]
+def add_draws(pieces, tables, begin, end, words, draws, sums):  # type: ignore[no-untyped-def]
     """Turn the words of a range of pieces into signed draws, and add each to its sum.
 
     Args:
-        asked: the pieces.
+        pieces: of answers.
         tables: of the laws of the geounit.
         begin: of the pieces.
         end: one past the last of them.
@@ -98,7 +98,7 @@ def add_draws(asked, tables, begin, end, words, draws, sums):  # type: ignore[no
     Returns:
         1 when some draw was a residual one, so that the sums are not complete; else 0.
     """
-    query, first, length, start, slot = asked.query, asked.first, asked.length, asked.start, asked.slot
+    query, first, length, start, slot = pieces.query, pieces.first, pieces.length, pieces.start, pieces.slot
     flag = np.int64(0)
     base, done, piece = np.int64(0), np.int64(0), begin
     while piece < end:
@@ -111,21 +111,21 @@ def add_draws(asked, tables, begin, end, words, draws, sums):  # type: ignore[no
             piece, done = stop, base
             continue
         flag |= map_words(words[done:base], tables.entries[table:], bits, width, draws[done:base])
-        for one in range(piece, stop):
-            draw, size = done + (np.int64(first[one]) & 1), np.int64(length[one])
-            done += 2 * (((np.int64(first[one]) + size + 1) >> 1) - (np.int64(first[one]) >> 1))
-            _add(draws[draw : draw + size], slot[start[one] : start[one] + size], sums)
+        for place in range(piece, stop):
+            draw, size = done + (np.int64(first[place]) & 1), np.int64(length[place])
+            done += 2 * (((np.int64(first[place]) + size + 1) >> 1) - (np.int64(first[place]) >> 1))
+            _add(draws[draw : draw + size], slot[start[place] : start[place] + size], sums)
         piece = stop
     return flag
 
 
-@proven("../measure/lazy.proof.md", digest="cee85462455c02aa")
+@proven("../measure/lazy.proof.md", digest="935c756f6d5e0a71")
 @compiled(boolean(SUMMED_TYPE, int64, read_only_type(int64), read_only_type(int64), int32[::1]))
-def place_sums(asked, sums, sizes, offsets, slot):  # type: ignore[no-untyped-def]
-    """Write the sum of every wanted answer.
+def place_sums(pieces, sums, sizes, offsets, slot):  # type: ignore[no-untyped-def]
+    """Write the sum of every listed answer.
 
     Args:
-        asked: the pieces.
+        pieces: of answers.
         sums: how many there are.
         sizes: answers of every query.
         offsets: number of answers of all queries before each query.
@@ -134,19 +134,19 @@ def place_sums(asked, sums, sizes, offsets, slot):  # type: ignore[no-untyped-de
     Returns:
         Whether every piece is of answers and sums that there are, and no answer is added twice.
     """
-    for piece in range(len(asked.query)):
-        query, first, start = asked.query[piece], np.int64(asked.first[piece]), asked.start[piece]
-        length = np.int64(asked.length[piece])
+    for piece in range(len(pieces.query)):
+        query, first, start = pieces.query[piece], np.int64(pieces.first[piece]), pieces.start[piece]
+        length = np.int64(pieces.length[piece])
         if query < 0 or query >= len(sizes) or first < 0 or length < 1 or first + length > sizes[query]:
             return False
-        if start < 0 or start + length > len(asked.slot):
+        if start < 0 or start + length > len(pieces.slot):
             return False
         answer = offsets[query] + first
         for i in range(length):
-            one = asked.slot[start + i]
-            if one < 0 or one >= sums or slot[answer + i] >= 0:
+            place = pieces.slot[start + i]
+            if place < 0 or place >= sums or slot[answer + i] >= 0:
                 return False
-            slot[answer + i] = one
+            slot[answer + i] = place
     return True
 
 

@@ -82,13 +82,13 @@ def _walker(masses: Sequence[int], capacity: int) -> tuple[list[int], list[int]]
     return thresholds, aliases
 
 
-@proven("alias.proof.md", digest="afca1ee51817d79f")
+@proven("alias.proof.md", digest="2bf7ab8ee9ddaab2")
 def _audit(masses: Sequence[int], thresholds: Sequence[int], aliases: Sequence[int], capacity: int) -> None:
     """Add up the mass of every outcome over all columns and compare it with its weight."""
-    found = list(thresholds)
+    assigned = list(thresholds)
     for alias, threshold in zip(aliases, thresholds, strict=True):
-        found[alias] += capacity - threshold
-    if found != list(masses):
+        assigned[alias] += capacity - threshold
+    if assigned != list(masses):
         raise ArithmeticError("an alias table does not carry the weights it was built from")
 
 

@@ -17,8 +17,8 @@ from censafe.planning.prices.extras import Effort, effort_of, rate_of
 from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.program import Term
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
-from censafe.planning.prices.table_work import AskedTables, refuse_tables
-from censafe.planning.prices.targets import Asked
+from censafe.planning.prices.table_work import EstimatedTables, refuse_tables
+from censafe.planning.prices.targets import TargetQuery
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.margins import rho_for_margin
 from censafe.products.detailed.codes.parameters import read_universe
@@ -401,7 +401,7 @@ class SafetabPlanner:
             name: budget for name, budget in budgets.items() if isinstance(budget, Fraction) and budget > 0
         }
 
-    def named_answers(self, planned: PlannedConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
+    def named_answers(self, planned: PlannedConfig, name: str, *, combined: bool) -> tuple[TargetQuery, ...]:
         """The measured cells of the level that a target names; for SafeTab-P those of stage 2.
 
         Every cell has one measurement, so there is nothing to combine.
@@ -428,7 +428,7 @@ class SafetabPlanner:
         stable = stabilities(config, planned.universe)
         share = 1 - config.stage_1_fraction if isinstance(config, SafetabPConfig) else Fraction(1)
         return tuple(
-            Asked(
+            TargetQuery(
                 noun,
                 (Term(Fraction(stable[level]) / (2 * share), {noun: Fraction(1)}),) if stable[level] else (),
                 True,
@@ -446,7 +446,9 @@ class SafetabPlanner:
         """One for every area."""
         return record_questions(plan_release(planned.config, planned.universe))
 
-    def effort(self, planned: PlannedConfig, size: int | None, request: AskedTables | None = None) -> Effort:
+    def effort(
+        self, planned: PlannedConfig, size: int | None, request: EstimatedTables | None = None
+    ) -> Effort:
         """Time and memory for a number of records; no estimates of tables."""
         refuse_tables(request, planned.config.product)
         return effort_of(rate_of(planned.config.product), size)

@@ -16,8 +16,8 @@ from censafe.planning.prices.extras import Effort, effort_of, rate_of
 from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.program import Term
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
-from censafe.planning.prices.table_work import AskedTables, refuse_tables
-from censafe.planning.prices.targets import Asked
+from censafe.planning.prices.table_work import EstimatedTables, refuse_tables
+from censafe.planning.prices.targets import TargetQuery
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.margins import rho_for_margin
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
@@ -81,7 +81,7 @@ def budgets_of(config: PhsafeConfig) -> dict[str, Fraction]:
     }
 
 
-def named_answers(config: PhsafeConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
+def named_answers(config: PhsafeConfig, name: str, *, combined: bool) -> tuple[TargetQuery, ...]:
     """The published table and level, or all levels of a table, that a target names.
 
     A table that is computed from another one spends that one's budget; its cell with the most draws decides. Every answer
@@ -112,7 +112,7 @@ def named_answers(config: PhsafeConfig, name: str, *, combined: bool) -> tuple[A
         )
         draws = max(fact.terms.values())
         term = Term(draws * bound.l2_squared / 2, {f"{fact.source}/{fact.level}": Fraction(1)})
-        answers.append(Asked(f"{fact.table}/{fact.level}", (term,), draws == 1))
+        answers.append(TargetQuery(f"{fact.table}/{fact.level}", (term,), draws == 1))
     return tuple(answers)
 
 
@@ -260,7 +260,7 @@ def report(config: PhsafeConfig, *, confidence: Fraction, delta: Fraction) -> Pl
     )
 
 
-def effort(config: PhsafeConfig, size: int | None, request: AskedTables | None = None) -> Effort:
+def effort(config: PhsafeConfig, size: int | None, request: EstimatedTables | None = None) -> Effort:
     """Time and memory for a number of persons; no estimates of tables."""
     refuse_tables(request, "phsafe")
     return effort_of(rate_of("phsafe"), size)

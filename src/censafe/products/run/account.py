@@ -272,7 +272,10 @@ class _LedgerAccount(Account):
 
     def settle(self) -> None:
         super().settle()
-        committed, reserved = self._ledger.committed(self._folder.run), self._ledger.held(self._folder.run)
+        committed, reserved = (
+            self._ledger.committed(self._folder.run),
+            self._ledger.reservations(self._folder.run),
+        )
         for part, (file, sha256) in committed.items():
             path = self._folder.measurements / file
             if not path.exists() or sha256_path(path) != sha256:
@@ -311,7 +314,7 @@ class _LedgerAccount(Account):
     def leave(self) -> None:
         """Destroy the key, and its file when nothing is reserved any more that it could redraw."""
         self.key.close()
-        if self._stored is not None and not self._ledger.held(self._folder.run):
+        if self._stored is not None and not self._ledger.reservations(self._folder.run):
             self._stored.unlink(missing_ok=True)
 
     def _make_key(self) -> ReleaseKey:

@@ -20,7 +20,7 @@ from censafe.estimation.topdown.levels.facts import (
     DeclaredTotals,
     PublicFacts,
     standard_depth,
-    whole_geounits,
+    standard_geounits,
 )
 from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits
 from censafe.estimation.topdown.whole_tree.upward import Children, LowerLevel
@@ -248,7 +248,7 @@ def group_totals(
             "their totals in a table with the columns geocode, name and value"
         )
     values: NDArray[np.int64] = np.array([known[code] for code in level.geounits.tolist()], np.int64)
-    return GroupTotals(whole_geounits(run, depth), values)
+    return GroupTotals(standard_geounits(run, depth), values)
 
 
 _KEY: Final = 32  # bytes of a digest

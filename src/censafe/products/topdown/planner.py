@@ -29,8 +29,8 @@ from censafe.planning.prices.counts import TableCounts, counts_of_queries
 from censafe.planning.prices.extras import Effort, effort_of, rate_of
 from censafe.planning.prices.program import Term
 from censafe.planning.prices.rows import PlanReport, QueryFacts, QueryShare, plan_report
-from censafe.planning.prices.table_work import AskedTables
-from censafe.planning.prices.targets import Asked
+from censafe.planning.prices.table_work import EstimatedTables
+from censafe.planning.prices.targets import TargetQuery
 from censafe.privacy.loss.conversions import epsilons
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
@@ -68,7 +68,7 @@ DHC_TALLIES: Final = {
 }
 
 
-def effort(config: TopdownConfig, size: int | None, request: AskedTables | None = None) -> Effort | None:
+def effort(config: TopdownConfig, size: int | None, request: EstimatedTables | None = None) -> Effort | None:
     """Time and memory for a number of blocks, or the nation's; levels between are those of the nation in proportion.
 
     None for other levels than those of the redistricting data and of the DHC, and for a run that starts below the nation unless a
@@ -76,7 +76,7 @@ def effort(config: TopdownConfig, size: int | None, request: AskedTables | None 
     """
     from censafe.products.topdown.table_estimates.work import most_work, work_of_data
 
-    request = request or AskedTables()
+    request = request or EstimatedTables()
     linear = None if request.data is None else work_of_data(config, request, request.data)
     if size is None and linear is not None:
         size = linear.size
@@ -114,7 +114,7 @@ def budgets_of(config: TopdownConfig) -> dict[str, Fraction]:
     }
 
 
-def named_answers(config: TopdownConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
+def named_answers(config: TopdownConfig, name: str, *, combined: bool) -> tuple[TargetQuery, ...]:
     """The answers of a query at a level, measured or not; of a coarsened one, one for each size of its groups.
 
     Example:
@@ -141,7 +141,7 @@ def named_answers(config: TopdownConfig, name: str, *, combined: bool) -> tuple[
                 f"{name}: this query is not measured at {level}, so it has no budget of its own; "
                 "add '`minimize` rho' or '`maximize` accuracy', which combine what is measured"
             )
-        return (Asked(written, (Term(Fraction(1), {f"{own}/{level}": Fraction(1)}),), True),)
+        return (TargetQuery(written, (Term(Fraction(1), {f"{own}/{level}": Fraction(1)}),), True),)
     # for every kind of answer, how many levels of each attribute are summed in it
     summed = [dict.fromkeys(np.bincount(factor.of_level).tolist()) for factor in query.factors]
     sizes = dict.fromkeys(itertools.product(*summed))
@@ -149,7 +149,7 @@ def named_answers(config: TopdownConfig, name: str, *, combined: bool) -> tuple[
     for size in sizes:
         terms = tuple(_terms(histogram, query, level, size))
         mark = f" (answers of {math.prod(size)} cells)" if len(sizes) > 1 else ""
-        answers.append(Asked(written + mark, terms, False))
+        answers.append(TargetQuery(written + mark, terms, False))
     return tuple(answers)
 
 

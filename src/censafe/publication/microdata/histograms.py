@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
 from censafe.geography.area_names import AreaNames
-from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_whole
+from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_validated
 from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_write
 from censafe.publication.large_files import HashedStream
@@ -78,7 +78,7 @@ def _columns(level: SparseLevel, first: int, last: int, areas: AreaNames) -> lis
     index = np.repeat(np.arange(high - low + 1, dtype=np.int32), np.diff(bounds))
     geounits = level.geounits[low : high + 1]
     return [
-        *(_coded(index, one) for one in (geounits, *areas.beside(geounits).values())),
+        *(_coded(index, one) for one in (geounits, *areas.codes_and_names(geounits).values())),
         pa.array(level.cell[first:last]),
         pa.array(level.count[first:last]),
     ]
@@ -160,4 +160,4 @@ def read_histograms(path: Path, geounits: np.ndarray[tuple[int], np.dtype[np.str
 def _read(path: Path, schema: pa.Schema) -> pa.Table:
     """Columns of a file of histograms."""
     with _reading(path):
-        return read_whole(path, per_byte=MOST_PER_BYTE_OF_RUN, schema=schema)
+        return read_validated(path, per_byte=MOST_PER_BYTE_OF_RUN, schema=schema)

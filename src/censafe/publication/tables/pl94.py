@@ -180,7 +180,7 @@ def _rows(
         last = min(first + _CHUNK, nodes)
         items = table_items(level, first, last)
         geocodes = level.persons.geounits[first:last]
-        codes = [arrow_texts(one) for one in (geocodes, *areas.beside(geocodes).values())]
+        codes = [arrow_texts(one) for one in (geocodes, *areas.codes_and_names(geocodes).values())]
         _turn(items, turned)
         columns = (pa.array(column[: last - first]) for column in turned)
         writer.write_table(pa.table([*codes, *columns], schema=schema))

@@ -1,4 +1,4 @@
-"""Joins, sums and counts of rows as arrays: a key is a place in an array, and a question is asked once for every combination of codes.
+"""Joins, sums and counts of rows as arrays: a key is a place in an array, and a condition is evaluated once for every combination of codes.
 
 They give what the operations of :class:`censafe.tabulation.engine.operations.Relational` give, or None where keys
 repeat, or keys or combinations are so many or so far apart that arrays would be too large; the engine then joins by hashing.
@@ -54,18 +54,18 @@ class KeyRows:
     def find(self, column: pa.ChunkedArray, threads: int) -> NDArray[np.int32]:
         """The row of every key of a column, -1 where it has none."""
         keys, valid = _integers(column)
-        found = np.full(len(keys), -1, np.int32)
+        rows_of_keys = np.full(len(keys), -1, np.int32)
 
         def look_up(rows: slice) -> None:
             place = _offsets(keys[rows], self.low)
             inside = place < len(self.row)
             if valid is not None:
                 inside &= valid[rows]
-            found[rows] = np.where(inside, self.row.take(place, mode="clip"), np.int32(-1))
+            rows_of_keys[rows] = np.where(inside, self.row.take(place, mode="clip"), np.int32(-1))
 
         if len(self.row):
             list(_by_chunks(look_up, len(keys), threads))
-        return found
+        return rows_of_keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +86,9 @@ class Kinds:
         Args:
             answers: _kind and a column for every question.
         """
-        found = np.zeros(self.size, np.int64)
-        found[_integers(answers["_kind"])[0]] = _integers(answers[name])[0]
-        return found
+        values = np.zeros(self.size, np.int64)
+        values[_integers(answers["_kind"])[0]] = _integers(answers[name])[0]
+        return values
 
 
 def kinds_of(codes: pa.Table) -> Kinds | None:
@@ -141,13 +141,13 @@ def sum_rows(
     values, valid = _integers(keys)
     number = kinds.number if valid is None else kinds.number[valid]
     values = values if valid is None else values[valid]
-    found = _distinct(values)
-    if found is None:
+    distinct = _distinct(values)
+    if distinct is None:
         return None
-    names = found.names
+    names = distinct.names
     out = {name: np.zeros(len(names), np.int64) for name in (rows, *sums, *marks)}
     for chunk in _chunks(len(values)):
-        place, kind = found.place(values[chunk]), number[chunk]
+        place, kind = distinct.place(values[chunk]), number[chunk]
         np.add.at(out[rows], place, _ONES[: len(place)])
         for name, answers in sums.items():
             np.add.at(out[name], place, answers[kind])
@@ -181,11 +181,11 @@ def count_pairs(
 
     def pairs(rows: slice) -> NDArray[np.int64]:
         stays = at[rows] >= 0
-        found: NDArray[np.int64] = of_other[at[rows][stays]].astype(np.int64) * width
-        return found + of_own[kinds.number[rows][stays]]
+        flat: NDArray[np.int64] = of_other[at[rows][stays]].astype(np.int64) * width
+        return flat + of_own[kinds.number[rows][stays]]
 
-    for found in _by_chunks(pairs, len(at), threads):
-        np.add.at(numbers, found, _ONES[: len(found)])
+    for flat in _by_chunks(pairs, len(at), threads):
+        np.add.at(numbers, flat, _ONES[: len(flat)])
     occurring = np.flatnonzero(numbers)
     return codes.names[occurring // width], own_codes.names[occurring % width], numbers[occurring]
 
@@ -197,8 +197,8 @@ def _matches(keys: pa.ChunkedArray, others: pa.ChunkedArray, threads: int) -> ND
         return None if index is None else index.find(keys, threads)
     if pc.count_distinct(others).as_py() < len(others) - others.null_count:
         return None
-    found = pc.index_in(keys, others.combine_chunks(), skip_nulls=True).fill_null(-1)
-    return np.asarray(found, np.int32)
+    positions = pc.index_in(keys, others.combine_chunks(), skip_nulls=True).fill_null(-1)
+    return np.asarray(positions, np.int32)
 
 
 def _valid(column: pa.ChunkedArray) -> NDArray[np.bool_] | None:
@@ -213,7 +213,7 @@ def _integers(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bo
 
 
 def _span(values: NDArray[np.int64]) -> tuple[int, int] | None:
-    """The smallest value and how many there are from it to the largest; None for too many, in all or beside those that occur."""
+    """The smallest value and how many there are from it to the largest; None for too many, in all or compared with those that occur."""
     if not len(values):
         return 0, 0
     low, high = int(values.min()), int(values.max())
@@ -229,8 +229,8 @@ class _Distinct:
     places: NDArray[np.int32]
 
     def place(self, values: NDArray[np.int64]) -> NDArray[np.int32]:
-        found: NDArray[np.int32] = self.places[_offsets(values, self.low)]
-        return found
+        places: NDArray[np.int32] = self.places[_offsets(values, self.low)]
+        return places
 
 
 def _distinct(values: NDArray[np.int64]) -> _Distinct | None:

@@ -280,7 +280,7 @@ class ClusterEngine(Relational, Backend):
         return self._embedded
 
     def scan(self, name: str, files: Sequence[Path], columns: Sequence[str]) -> ir.Table:
-        """Parquet files as a table of bigint and text; files whose columns have different types are read beside each other."""
+        """Parquet files as a table of bigint and text; files whose columns have different types are read separately and united."""
         kinds: dict[tuple[str, ...], list[str]] = {}
         rewritten = self._work / f"{name}-{uuid4().hex[:8]}"
         for path in files:
@@ -293,7 +293,7 @@ class ClusterEngine(Relational, Backend):
 
         def frame() -> Any:
             parts = [self._session.read.parquet(*paths).selectExpr(*selected) for paths in kinds.values()]
-            return reduce(lambda one, other: one.union(other), parts)
+            return reduce(lambda first, second: first.union(second), parts)
 
         self._files[name] = (rewritten,)
         return self._name(name, frame)
@@ -361,16 +361,16 @@ class ClusterEngine(Relational, Backend):
                 shutil.rmtree(folder, ignore_errors=True)
 
     def fetch(self, table: ir.Table) -> pa.Table:
-        """The rows as Arrow; pandas is not asked."""
+        """The rows as Arrow, without pandas."""
         query = self.compile(table)
-        found: pa.Table = self._attempt(lambda: self._session.sql(query).toArrow())
-        return found.cast(table.schema().to_pyarrow())
+        rows: pa.Table = self._attempt(lambda: self._session.sql(query).toArrow())
+        return rows.cast(table.schema().to_pyarrow())
 
     def batches(self, table: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of an expression, from files of the scratch folder; those of a stored table as they are."""
-        held = table.op()
-        if isinstance(held, DatabaseTable) and held.name in self._stored:
-            yield from _rows_of(self._files[held.name], rows)
+        operation = table.op()
+        if isinstance(operation, DatabaseTable) and operation.name in self._stored:
+            yield from _rows_of(self._files[operation.name], rows)
             return
         name = f"batches_{uuid4().hex[:8]}"
         self.store(name, table)
@@ -417,7 +417,7 @@ class ClusterEngine(Relational, Backend):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = folder / f"{uuid4().hex}.parquet"
         listed = ", ".join(_selected(column, schema.field(column).type, mark='"') for column in columns)
-        source, out = (quoted(str(one)) for one in (escape(str(path)), target))
+        source, out = (quoted(str(text)) for text in (escape(str(path)), target))
         self.embedded.con.execute(
             f"COPY (SELECT {listed} FROM read_parquet({source})) TO {out} (FORMAT parquet)"
         )

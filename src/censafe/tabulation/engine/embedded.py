@@ -40,7 +40,7 @@ class EmbeddedEngine(Relational, Backend):
         return self
 
     def compile(self, expr: ir.Expr, /, **options: Any) -> str:
-        """The query in SQL, translated once: the parts of an input are asked the same questions, and each takes Ibis longer than DuckDB's plan."""
+        """The query in SQL, translated once: the parts of an input get the same queries, and each takes Ibis longer than DuckDB's plan."""
         if options:
             return super().compile(expr, **options)
         known: dict[Any, str] = self.__dict__.setdefault("_translated", {})
@@ -70,7 +70,7 @@ class EmbeddedEngine(Relational, Backend):
         return self.table(name)
 
     @cached_property
-    def _held(self) -> dict[str, pa.Table]:
+    def _arrays(self) -> dict[str, pa.Table]:
         return {}
 
     @cached_property
@@ -85,13 +85,13 @@ class EmbeddedEngine(Relational, Backend):
 
     def _keep(self, name: str, rows: pa.Table) -> ir.Table:
         self._kinds.pop(name, None)
-        self._held[name] = rows
+        self._arrays[name] = rows
         self.con.register(name, rows)
         return self.table(name)
 
     def _rows(self, table: ir.Table) -> pa.Table:
         name = _name_of(table)
-        return self._held[name] if name in self._held else self.fetch(table)
+        return self._arrays[name] if name in self._arrays else self.fetch(table)
 
     def unique(self, table: ir.Table, key: str) -> bool:
         """Whether every key has a place of its own in an array."""
@@ -100,7 +100,7 @@ class EmbeddedEngine(Relational, Backend):
     def joined(
         self, name: str, left: ir.Table, right: ir.Table, key: str, *, outer: bool = False
     ) -> ir.Table:
-        """Rows beside each other by places in an array, or DuckDB's join."""
+        """Rows joined by places in an array, or DuckDB's join."""
         rows = arrays.join_by_key(
             self._rows(left), self._rows(right), key, outer=outer, threads=self._threads
         )
@@ -118,35 +118,35 @@ class EmbeddedEngine(Relational, Backend):
     ) -> ir.Table:
         """Answers for every combination of codes, added up by places in an array, or DuckDB's groups."""
         kinds = self._kinds_of(table, key)
-        found = None
+        columns_by_name = None
         if kinds is not None:
-            asked = self._answers(table, kinds, {**sums, **marks})
-            added, united = ({column: asked[column] for column in columns} for columns in (sums, marks))
-            found = arrays.sum_rows(self._rows(table)[key], kinds, rows, added, united)
-        if found is None:
+            answers = self._answers(table, kinds, {**sums, **marks})
+            added, united = ({column: answers[column] for column in columns} for columns in (sums, marks))
+            columns_by_name = arrays.sum_rows(self._rows(table)[key], kinds, rows, added, united)
+        if columns_by_name is None:
             return super().summed(name, table, key, rows=rows, sums=sums, marks=marks)
-        keys = pa.array(found.pop(""), table.schema()[key].to_pyarrow())
-        return self._keep(name, pa.table({key: keys, **found}))
+        keys = pa.array(columns_by_name.pop(""), table.schema()[key].to_pyarrow())
+        return self._keep(name, pa.table({key: keys, **columns_by_name}))
 
     def counted(
         self, table: ir.Table, key: str, own: Answer, other: ir.Table, code: str, size: int
     ) -> pa.Table:
         """Answers for every combination of codes, counted by places in an array, or DuckDB's join."""
         kinds = self._kinds_of(table, key)
-        found = None
+        counts = None
         if kinds is not None:
-            asked = self._answers(table, kinds, {"own": own})["own"]
-            found = arrays.count_pairs(
-                self._rows(table)[key], kinds, asked, self._rows(other), (key, code), threads=self._threads
+            answers = self._answers(table, kinds, {"own": own})["own"]
+            counts = arrays.count_pairs(
+                self._rows(table)[key], kinds, answers, self._rows(other), (key, code), threads=self._threads
             )
-        if found is None:
+        if counts is None:
             return super().counted(table, key, own, other, code, size)
-        codes, owns, rows = found
+        codes, owns, rows = counts
         return pa.table({"_key": codes * size + owns, "rows": rows})
 
     def _kinds_of(self, table: ir.Table, key: str) -> arrays.Kinds | None:
         name = _name_of(table)
-        if name not in self._held:
+        if name not in self._arrays:
             return arrays.kinds_of(self._rows(table).drop_columns([key]))
         if name not in self._kinds:
             self._kinds[name] = arrays.kinds_of(self._rows(table).drop_columns([key]))
@@ -156,13 +156,15 @@ class EmbeddedEngine(Relational, Backend):
         self, table: ir.Table, kinds: arrays.Kinds, questions: Mapping[str, Answer]
     ) -> dict[str, Any]:
         """The answer of every combination of codes that occurs, by its number."""
-        asked = self._keep(f"{_name_of(table)}_kinds", kinds.rows)
+        of_kinds = self._keep(f"{_name_of(table)}_kinds", kinds.rows)
         try:
             answers = self.fetch(
-                asked.select("_kind", **{name: ask(asked).cast("int64") for name, ask in questions.items()})
+                of_kinds.select(
+                    "_kind", **{name: ask(of_kinds).cast("int64") for name, ask in questions.items()}
+                )
             )
         finally:
-            self.drop(_name_of(asked))
+            self.drop(_name_of(of_kinds))
         return {name: kinds.spread(answers, name) for name in questions}
 
     def compute(
@@ -182,8 +184,8 @@ class EmbeddedEngine(Relational, Backend):
     def drop(self, *names: str) -> None:
         """Forget tables and views, whether or not they exist."""
         for name in names:
-            if name in self._held:
-                del self._held[name]
+            if name in self._arrays:
+                del self._arrays[name]
                 self._kinds.pop(name, None)
                 self.con.unregister(name)
                 continue
@@ -196,8 +198,8 @@ class EmbeddedEngine(Relational, Backend):
 
     def fetch(self, table: ir.Table) -> pa.Table:
         """The rows, straight from DuckDB: the general way of Ibis loads pandas first, which takes longer than most queries."""
-        found = self.con.sql(self.compile(table)).to_arrow_table()
-        return found.cast(table.schema().to_pyarrow())
+        rows = self.con.sql(self.compile(table)).to_arrow_table()
+        return rows.cast(table.schema().to_pyarrow())
 
     def batches(self, table: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows as a stream on a cursor of its own."""
@@ -217,14 +219,14 @@ class EmbeddedEngine(Relational, Backend):
         return _looked_up({code: int(code) for code in codes}, column)
 
     def digits(self, column: ir.StringColumn, width: int) -> ir.BooleanColumn:
-        """Whether a text is so many digits, asked once for every entry of a file's dictionary."""
+        """Whether a text is so many digits, evaluated once for every entry of a file's dictionary."""
         return _matched(column, f"[0-9]{{{width}}}")
 
 
 def _name_of(table: ir.Table) -> str:
     """The name of a table of the engine; empty for an expression."""
-    held = table.op()
-    return held.name if isinstance(held, DatabaseTable) else ""
+    operation = table.op()
+    return operation.name if isinstance(operation, DatabaseTable) else ""
 
 
 @ibis.udf.agg.builtin(name="sum")

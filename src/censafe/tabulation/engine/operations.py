@@ -96,12 +96,12 @@ def count_by(table: ir.Table, keys: Sequence[str], sums: Sequence[str] = ()) -> 
     for name in sums:
         position = counted.schema.get_field_index(f"sum_{name}")
         try:
-            whole = counted[position].cast(pa.int64())
+            integers = counted[position].cast(pa.int64())
         except pa.ArrowInvalid:
             raise DataError(
                 f"{name}: the sum over all records does not fit into 64 bits; allowed: sums below 2^63; fix: correct the column"
             ) from None
-        counted = counted.set_column(position, f"sum_{name}", whole)
+        counted = counted.set_column(position, f"sum_{name}", integers)
     return counted
 
 
@@ -134,7 +134,7 @@ class Relational:
     def joined(
         self, name: str, left: ir.Table, right: ir.Table, key: str, *, outer: bool = False
     ) -> ir.Table:
-        """A join, computed when it is asked for."""
+        """A join, computed when it is read."""
         del name
         if not outer:
             return left.join(right, key)
@@ -152,12 +152,12 @@ class Relational:
     ) -> ir.Table:
         """Groups by key."""
         keyed = table.filter(table[key].notnull())
-        asked = {column: answer(keyed) for column, answer in {**sums, **marks}.items()}
-        answered = keyed.select(key, **asked)
-        found = {column: self.total_or_missing(answered[column]) for column in sums}
-        found |= {column: answered[column].bit_or() for column in marks}
+        answers = {column: answer(keyed) for column, answer in {**sums, **marks}.items()}
+        answered = keyed.select(key, **answers)
+        totals = {column: self.total_or_missing(answered[column]) for column in sums}
+        totals |= {column: answered[column].bit_or() for column in marks}
         return self.store(
-            name, answered.group_by(key).aggregate(**{rows: answered.count().cast("int64")}, **found)
+            name, answered.group_by(key).aggregate(**{rows: answered.count().cast("int64")}, **totals)
         )
 
     def counted(

@@ -169,11 +169,11 @@ class GeographyLevel:
         if self.region_id is not None:
             return (tuple(range(len(regions))),)
         if self.groups:
-            held = [
+            members = [
                 tuple(place for place, region in enumerate(regions) if region in group.regions)
                 for group in self.groups
             ]
-            return tuple(places for places in held if places)
+            return tuple(places for places in members if places)
         return tuple((place,) for place in range(len(regions)))
 
 
@@ -327,9 +327,9 @@ class _Loader:
             iterations.append(
                 Iteration(item["code"], item["label"], self._conditions(item.get("where", {}), name, _ROLES))
             )
-        for one, other in itertools.combinations(iterations, 2):
-            if not _disjoint(one.where, other.where):
-                raise ConfigError(f"{place}: a record could be in both {one.code} and {other.code}")
+        for first, second in itertools.combinations(iterations, 2):
+            if not _disjoint(first.where, second.where):
+                raise ConfigError(f"{place}: a record could be in both {first.code} and {second.code}")
         if (entry["name"] == EVERYONE) != any(not iteration.where for iteration in iterations):
             raise ConfigError(f"{place}: only the level {EVERYONE!r} holds all records")
         name = entry["name"]
@@ -373,9 +373,11 @@ class _Loader:
         basis = [cell for cell in cells if cell.basis]
         if not basis:
             raise ConfigError(f"{place}: at least one cell must have basis = true")
-        for one, other in itertools.combinations(basis, 2):
-            if not _disjoint(one.where, other.where):
-                raise ConfigError(f"{place}: a record could be in both basis cells {one.id} and {other.id}")
+        for first, second in itertools.combinations(basis, 2):
+            if not _disjoint(first.where, second.where):
+                raise ConfigError(
+                    f"{place}: a record could be in both basis cells {first.id} and {second.id}"
+                )
         return tuple(cells)
 
     def _iterated(self, whose: object, place: str, kinds: Sequence[str]) -> Mapping[str, str]:
@@ -474,5 +476,5 @@ def _distinct(names: Iterable[str], place: str) -> None:
         seen.add(name)
 
 
-def _disjoint(one: Where, other: Where) -> bool:
-    return any(one[column].isdisjoint(other[column]) for column in one.keys() & other.keys())
+def _disjoint(first: Where, second: Where) -> bool:
+    return any(first[column].isdisjoint(second[column]) for column in first.keys() & second.keys())

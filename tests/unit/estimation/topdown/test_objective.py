@@ -30,7 +30,7 @@ def open_pass(seed: int, **shape: object) -> SmallPass:
     """A random pass of which every pair of child and column is open, so that both forms have the same unknowns."""
     given = small_pass(seed, **shape)  # type: ignore[arg-type]
     truth = given.truth + 1
-    right = np.stack([truth[:, given.held == g].sum(axis=1) for g in range(given.held.max() + 1)], axis=1)
+    right = np.stack([truth[:, given.group == g].sum(axis=1) for g in range(given.group.max() + 1)], axis=1)
     column = None if given.column is None else truth.sum(axis=0)
     return replace(given, truth=truth, right=right, column=column, possible=np.ones(truth.shape, bool))
 

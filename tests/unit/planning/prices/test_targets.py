@@ -10,9 +10,9 @@ from censafe.errors import ConfigError
 from censafe.model import NoiseLaw
 from censafe.planning.prices.program import Term
 from censafe.planning.prices.targets import (
-    Asked,
     Request,
     Target,
+    TargetQuery,
     achieve,
     factor_of,
     largest_variance,
@@ -23,8 +23,8 @@ from censafe.privacy.loss.margins import exact_coverage
 NINETY = Fraction(9, 10)
 
 
-def asked(name: str, l2_squared: int) -> Asked:
-    return Asked(name, (Term(Fraction(l2_squared, 2), {name: Fraction(1)}),), True)
+def asked(name: str, l2_squared: int) -> TargetQuery:
+    return TargetQuery(name, (Term(Fraction(l2_squared, 2), {name: Fraction(1)}),), True)
 
 
 @pytest.mark.parametrize(
@@ -62,15 +62,15 @@ def test_what_is_wrong_with_a_target_is_said(text: str, message: str) -> None:
 @pytest.mark.parametrize("confidence", ["0.5", "0.9", "0.95", "0.999"])
 def test_the_allowed_noise_covers_exactly_and_by_the_rule(margin: str, confidence: str) -> None:
     m, c = Fraction(margin), Fraction(confidence)
-    limit = largest_variance(m, c, whole=True)
+    limit = largest_variance(m, c, integral=True)
     assert exact_coverage(NoiseLaw.gaussian(limit), int(m)) >= float(c)
     assert factor_of(c) ** 2 * limit <= m**2
-    assert largest_variance(m, c, whole=False) >= limit
+    assert largest_variance(m, c, integral=False) >= limit
 
 
 def test_a_confidence_out_of_reach_is_said() -> None:
     with pytest.raises(ConfigError, match=r"out of reach|closer to 1"):
-        largest_variance(Fraction(1, 2), 1 - Fraction(1, 10**50), whole=True)
+        largest_variance(Fraction(1, 2), 1 - Fraction(1, 10**50), integral=True)
 
 
 def test_a_total_is_shared_out_in_proportion_and_never_exceeded() -> None:

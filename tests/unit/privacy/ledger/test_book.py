@@ -30,7 +30,7 @@ def test_a_whole_run_is_written_down_line_by_line(path):
         assert (record.cap.amount, record.closed) == (HALF, False)
         reservation = ledger.reserve(plan, plan.parts[0])
         assert (reservation.cost, reservation.total_after) == (Fraction(1, 3), Fraction(1, 3))
-        assert ledger.held(record.run) == {"PH1": reservation}
+        assert ledger.reservations(record.run) == {"PH1": reservation}
         ledger.commit(reservation, "PH1.parquet", SHA)
         ledger.commit(ledger.reserve(plan, plan.parts[1]), "PH2.parquet", SHA)
         assert ledger.committed(record.run) == {"PH1": ("PH1.parquet", SHA), "PH2": ("PH2.parquet", SHA)}
@@ -133,7 +133,7 @@ def test_a_part_is_reserved_once(path):
         for _ in range(2):
             with pytest.raises(LedgerError, match="PH1 was reserved before"):
                 ledger.reserve(plan, plan.parts[0])
-            if ledger.held(reservation.run):
+            if ledger.reservations(reservation.run):
                 ledger.commit(reservation, "PH1.parquet", SHA)
         with pytest.raises(LedgerError, match="no open reservation"):
             ledger.commit(reservation, "PH1.parquet", SHA)
@@ -183,7 +183,7 @@ def test_restart_voids_a_reservation_without_commit_and_measures_again(path):
     plan = half_done(path)
     with open_ledger(path) as ledger:
         assert ledger.settle_open(RUN) == {}
-        assert not ledger.held(RUN)
+        assert not ledger.reservations(RUN)
         assert ledger.spent(ledger.accounts(FILES.values())) == {RHO: Fraction(1, 3)}
         record = resume(ledger, plan)
         assert (record.run, record.cap.amount) == (RUN, HALF)

@@ -88,7 +88,7 @@ def test_after_every_crash_all_noise_drawn_is_paid_for(crashed):
         acknowledged = {file.stem for file in folder.glob("*.acknowledged")}
         with open_ledger(folder / "l.jsonl") as ledger:
             charged = {part.name for part in plan.parts} & (
-                set(ledger.held(RUN)) | set(ledger.committed(RUN))
+                set(ledger.reservations(RUN)) | set(ledger.committed(RUN))
             )
             assert drawn <= charged, folder
             assert acknowledged <= set(ledger.committed(RUN)), folder
@@ -105,7 +105,7 @@ def test_after_every_crash_a_restart_ends_with_exact_totals(crashed, strict, tmp
                 copied.touch(0o600)
                 copied.write_bytes((folder / name).read_bytes())
         with open_ledger(path, strict=strict) as ledger:
-            lost = list(ledger.held(RUN)) if strict else []
+            lost = list(ledger.reservations(RUN)) if strict else []
             ledger.settle_open(RUN)
             ledger.open_run(plan, accounts=ledger.accounts(FILES.values()), run=RUN, spend_more=True)
             for part in plan.parts:

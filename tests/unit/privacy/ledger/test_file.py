@@ -285,7 +285,7 @@ def charge(cost):
         (edit(2, cost="-1/3"), "line 2: cost is not a reduced fraction"),
         (edit(2, cost=1), "line 2: cost is not text"),
         (edit(2, **charge("0/1")), "line 2: losses are not positive"),
-        (edit(2, cost="1/4"), "line 2: a cost that is not positive, or not the loss beside it"),
+        (edit(2, cost="1/4"), "line 2: a cost that is not positive, or not the loss of the same entry"),
         (
             edit(2, losses={"replace": "1/3"}),
             "line 2: losses are not positive losses by relation, with the plan's own",

@@ -153,8 +153,10 @@ def test_sums_with_residual_draws_are_added_one_by_one(monkeypatch):
     monkeypatch.setattr(NoiseTable, "for_law", staticmethod(lambda law: narrow[law]))
     given = budgets((WEAK,) * 4, (STRONG,) * 4)
     geounits, single = np.arange(GEOUNITS), []
-    original = LazyAnswers._add_one_by_one
-    monkeypatch.setattr(LazyAnswers, "_add_one_by_one", lambda *args: (single.append(1), original(*args))[1])
+    original = LazyAnswers._add_from_answers
+    monkeypatch.setattr(
+        LazyAnswers, "_add_from_answers", lambda *args: (single.append(1), original(*args))[1]
+    )
     found = LazyAnswers(exact(), PART, QUERIES, part_key(), given).sums(some_sums(), geounits)
     assert 0 < len(single) <= GEOUNITS
     assert np.array_equal(added(stored(given), some_sums(), geounits), found)

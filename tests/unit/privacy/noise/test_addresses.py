@@ -75,10 +75,10 @@ def lazy(query: int, geounit: int, answer: int) -> Blocks:
     ordinal, place = np.array([query], np.int32), np.array([answer], np.int32)
     word, counters = np.empty(1, np.int32), np.zeros((1, 2), np.uint64)
     lazy_kernels.list_blocks(ones, ordinal, place, HEADS, block_ptr, first, word)
-    asked = lazy_kernels.WantedWords(
+    asked = lazy_kernels.AnswerWords(
         *read_only(ones, np.array([geounit], np.int64), ones, ordinal, place, block_ptr, first, word)
     )
-    lazy_kernels.fill_wanted(asked, 0, 0, 1, counters)
+    lazy_kernels.fill_words(asked, 0, 0, 1, counters)
     assert word.tolist() == [answer % 2]
     return counters.tolist()
 

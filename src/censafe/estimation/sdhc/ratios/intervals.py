@@ -133,8 +133,8 @@ def _refined(lower: Chebyshev, upper: Chebyshev, level: float) -> tuple[float, f
     if gain(first) < 0 < gain(last):
         low = float(brentq(gain, first, last, xtol=_CLOSE * (last - first), rtol=_CLOSE))
     high = end(low)
-    held = float(upper(high)) - float(lower(low))
-    return (low, high) if abs(held - level) < _CLOSE and (low > first or gain(first) >= 0) else None
+    mass = float(upper(high)) - float(lower(low))
+    return (low, high) if abs(mass - level) < _CLOSE and (low > first or gain(first) >= 0) else None
 
 
 def _upper(curve: Curve, p: float, low: float, high: float) -> float:

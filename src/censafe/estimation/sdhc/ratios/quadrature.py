@@ -163,12 +163,12 @@ class _Joint:
         """Means with the ends of the intervals already found, for sum, first and second part."""
         t, w = self._t, self._w
         at, weight = self._inner(np.full(t.shape, np.inf))
-        one = self._mean + self._conditional * _cut_mean(self._a, self._b)
+        numerator = self._mean + self._conditional * _cut_mean(self._a, self._b)
         reciprocal = w * (weight / at).sum(axis=1)
         den = float(w @ (weight * at).sum(axis=1))
         total, first, second = (
             RatioEstimate(float(reciprocal @ number), low, high, float(w @ number), den)
-            for number, (low, high) in zip((t, one, t - one), ends, strict=True)
+            for number, (low, high) in zip((t, numerator, t - numerator), ends, strict=True)
         )
         return total, first, second
 

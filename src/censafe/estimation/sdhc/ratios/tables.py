@@ -70,10 +70,10 @@ def estimate_tenure(
             return far
     parts = _Part(first, model), _Part(second, model)
     low, high = ratio_ends(_curve(parts, model, _NODES), model, model.lowest, _curve(parts, model, _COARSE))
-    one, other = parts
-    weight = one.weight[:, None] * other.weight[None, :]
-    number = one.mean[:, None] + other.mean[None, :]
-    den = one.at[:, None] + other.at[None, :]
+    first_part, second_part = parts
+    weight = first_part.weight[:, None] * second_part.weight[None, :]
+    number = first_part.mean[:, None] + second_part.mean[None, :]
+    den = first_part.at[:, None] + second_part.at[None, :]
     return RatioEstimate(
         float((weight * number / den).sum()),
         low,
@@ -85,7 +85,7 @@ def estimate_tenure(
 
 def _curve(parts: tuple[_Part, _Part], model: RatioModel, nodes: int) -> Curve:
     """Distribution function of the ratio of the totals."""
-    one, other = parts
+    first, second = parts
     x_nodes, gauss = legendre(nodes)
 
     def below(x: float) -> float:
@@ -93,13 +93,13 @@ def _curve(parts: tuple[_Part, _Part], model: RatioModel, nodes: int) -> Curve:
             return 0.0
         if x >= model.largest:
             return 1.0
-        low, high = one.range(x)
+        low, high = first.range(x)
         kinks = (model.lowest - x, 0.0, model.largest - x)
         edges = [low, *(kink for kink in kinks if low < kink < high), high]
         at = np.concatenate([(b - a) / 2 * x_nodes + (a + b) / 2 for a, b in pairwise(edges)])
         factor = np.concatenate([(b - a) / 2 * gauss for a, b in pairwise(edges)])
-        density = one.excess(at, x, density=True) * factor
-        return float(density @ other.excess(-at, x, density=False) / density.sum())
+        density = first.excess(at, x, density=True) * factor
+        return float(density @ second.excess(-at, x, density=False) / density.sum())
 
     return below
 
@@ -179,8 +179,8 @@ class GroupFit:
         """Estimates of first part, second part and total."""
         first, second = top
         if self.rules.form == "shared":
-            total, one, other = self._joint(first, second, bottom[0])
-            return [one, other, total]
+            total, first_ratio, second_ratio = self._joint(first, second, bottom[0])
+            return [first_ratio, second_ratio, total]
         parts = [self._single(num, den) for num, den in zip(top, bottom, strict=True)]
         if self.settings.ph8 == "joint":
             return [*parts, self._tenure(top, bottom)]
@@ -189,9 +189,9 @@ class GroupFit:
     def _joint(self, first: NoisyCount, second: NoisyCount, den: NoisyCount) -> tuple[RatioEstimate, ...]:
         counts, model = (first, second, den), self.model
         if not any(count.variance for count in counts):
-            bottom, one, other = max(den.z, 1), max(first.z, 0), max(second.z, 0)
+            bottom, first_z, second_z = max(den.z, 1), max(first.z, 0), max(second.z, 0)
             least = (model.lowest, 0.0, 0.0)
-            nums = (one + other, one, other)
+            nums = (first_z + second_z, first_z, second_z)
             return tuple(_known(num, bottom, low, model) for num, low in zip(nums, least, strict=True))
         if self.settings.method == "sample":
             return self._drawn((first, second), den)

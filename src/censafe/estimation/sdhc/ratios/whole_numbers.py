@@ -13,7 +13,7 @@ from censafe.estimation.sdhc.posteriors import geometric_scale
 from censafe.estimation.sdhc.ratios.intervals import RatioEstimate, RatioModel, UnansweredError
 from censafe.model.arrays import Floats, Integers
 
-_POINTS = 64  # ratios at which the distribution function is asked for at once
+_POINTS = 64  # ratios at which the distribution function is evaluated at once
 _CLOSE = 1e-10
 _BLOCK = 1 << 19  # pairs at a time
 _STORED_PAIRS = 1 << 23  # pairs up to which the sums are stored
@@ -90,8 +90,8 @@ class RatioLattice:
     ) -> None:
         self._num, self._den, self._model, self._other = num, den, model, other
         self._d = den.values
-        self._least = -_whole(np.float64(-model.lowest), self._d)
-        self._most = _whole(np.float64(model.largest), self._d)
+        self._least = -_floor(np.float64(-model.lowest), self._d)
+        self._most = _floor(np.float64(model.largest), self._d)
         if (other is not None or model.shortest) and num.weight.size * den.weight.size > _MOST_PAIRS:
             raise UnansweredError(
                 "the noise is too wide for the exact law over whole numbers (model = discrete)"
@@ -128,14 +128,14 @@ class RatioLattice:
         shares = np.zeros(ratios.size)
         if self._other is None:
             for rows in _blocks(self._d.size, ratios.size):
-                last = np.minimum(_whole(ratios[None, :], self._d[rows, None]), self._most[rows, None])
-                held = self._num.between(np.broadcast_to(self._least[rows, None], last.shape), last)
-                shares += self._den.weight[rows] @ held
+                last = np.minimum(_floor(ratios[None, :], self._d[rows, None]), self._most[rows, None])
+                inside = self._num.between(np.broadcast_to(self._least[rows, None], last.shape), last)
+                shares += self._den.weight[rows] @ inside
             return shares / self.total
         for rows, sums in self._rows():
-            last = _whole(ratios[None, :], self._d[rows, None]) - self._num.first
-            held = np.take_along_axis(sums, np.clip(last, 0, sums.shape[1] - 1), axis=1)
-            shares += np.where(last >= 0, held, 0.0).sum(axis=0)
+            last = _floor(ratios[None, :], self._d[rows, None]) - self._num.first
+            inside = np.take_along_axis(sums, np.clip(last, 0, sums.shape[1] - 1), axis=1)
+            shares += np.where(last >= 0, inside, 0.0).sum(axis=0)
         return shares / self.total
 
     def _sums(self) -> tuple[Floats, Floats, Floats]:
@@ -147,8 +147,8 @@ class RatioLattice:
                 self._num.times(n).between(self._least, self._most),
             )
             ratios = np.array([self._model.lowest, self._model.largest])
-            least = -_whole(-1 / ratios[1], self._num.values)
-            most = _whole(1 / ratios[0], self._num.values) if ratios[0] else np.full(n.size, self._d[-1])
+            least = -_floor(-1 / ratios[1], self._num.values)
+            most = _floor(1 / ratios[0], self._num.values) if ratios[0] else np.full(n.size, self._d[-1])
             tops = self._den.between(least, most)
             return self._den.weight * room[0], self._den.weight * room[1], self._num.weight * tops
         marginal, first, tops = np.zeros(self._d.size), np.zeros(self._d.size), np.zeros(n.size)
@@ -196,7 +196,7 @@ class RatioLattice:
 
     def _attained(self, bound: float) -> float:
         """Largest ratio of whole numbers up to a bound."""
-        return float((_whole(np.float64(bound), self._d) / self._d).max())
+        return float((_floor(np.float64(bound), self._d) / self._d).max())
 
     def _shortest(self, level: float) -> tuple[float, float]:
         """Shortest interval between two ratios that holds at least the given probability; all pairs are sorted."""
@@ -216,7 +216,7 @@ class RatioLattice:
         return float(at[first[best]]), float(at[last[first[best]] - 1])
 
 
-def _whole(ratio: Floats | np.float64, den: Integers) -> Integers:
+def _floor(ratio: Floats | np.float64, den: Integers) -> Integers:
     """Largest whole number up to ratio x den, where products that miss one by rounding count as it."""
     product = ratio * den
     return np.asarray(np.floor(product + _SLACK * np.abs(product)), np.int64)
@@ -228,10 +228,10 @@ def _blocks(rows: int, width: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def _sum(one: CountWeights, other: CountWeights) -> CountWeights:
+def _sum(first: CountWeights, second: CountWeights) -> CountWeights:
     """Weights of the sum of two counts; every product is positive, so that small ones keep their digits."""
-    weight = np.convolve(one.weight, other.weight)
-    return CountWeights(one.first + other.first, weight, one.least + other.least)
+    weight = np.convolve(first.weight, second.weight)
+    return CountWeights(first.first + second.first, weight, first.least + second.least)
 
 
 _NATS = (
@@ -327,12 +327,14 @@ def lattice_joint(
     mode = _mode([first, second, den], rows, [0, 0, 1, 0, 0])
 
     def fit(widening: float) -> list[RatioLattice]:
-        one, other = (
+        first_part, second_part = (
             _weights(count, at, widening, 0) for count, at in zip((first, second), mode, strict=False)
         )
         bottom = _weights(den, mode[2], widening, 1)
-        total = RatioLattice(_sum(one, other), bottom, model)
-        lowest, highest = (sum(int(part.values[end]) for part in (one, other)) for end in (0, -1))
+        total = RatioLattice(_sum(first_part, second_part), bottom, model)
+        lowest, highest = (
+            sum(int(part.values[end]) for part in (first_part, second_part)) for end in (0, -1)
+        )
         # where no pair of numbers within the windows meets a bound, a part stands alone
         if lowest >= model.lowest * bottom.values[-1] and highest <= model.largest * bottom.values[0]:
             ends = [
@@ -341,14 +343,17 @@ def lattice_joint(
                     bottom,
                     replace(model, lowest=0.0, largest=float(part.values[-1] / bottom.first + 1)),
                 )
-                for part in (one, other)
+                for part in (first_part, second_part)
             ]
         else:
-            ends = [RatioLattice(one, bottom, model, other), RatioLattice(other, bottom, model, one)]
+            ends = [
+                RatioLattice(first_part, bottom, model, second_part),
+                RatioLattice(second_part, bottom, model, first_part),
+            ]
         return [total, *ends]
 
-    total, one, other = (lattice.estimate() for lattice in _settled(fit))
-    return total, one, other
+    total, first_ratio, second_ratio = (lattice.estimate() for lattice in _settled(fit))
+    return total, first_ratio, second_ratio
 
 
 def _settled(fit: Callable[[float], list[RatioLattice]]) -> list[RatioLattice]:

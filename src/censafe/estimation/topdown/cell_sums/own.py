@@ -73,15 +73,19 @@ class AnswerGroups:
     def __init__(self, problem: SumProblem) -> None:
         self.problem = problem
         self._of_query = tuple(self._grouped(query) for query in range(len(problem.queries)))
-        sizes = [one.classes * one.outer for one in self._of_query]
+        sizes = [of_query.classes * of_query.outer for of_query in self._of_query]
         self._starts = np.cumsum(sizes) - sizes
         slots, marks = [], []
-        for start, one in zip(self._starts.tolist(), self._of_query, strict=True):
-            slots.append(np.where(one.slot < 0, -1, one.slot + start))
-            alike = joint_classes(list(np.packbits(one.kinds, axis=1).T))
-            marks.append(np.append(alike, -1)[np.where(one.slot < 0, -1, one.slot // one.outer)])
+        for start, of_query in zip(self._starts.tolist(), self._of_query, strict=True):
+            slots.append(np.where(of_query.slot < 0, -1, of_query.slot + start))
+            alike = joint_classes(list(np.packbits(of_query.kinds, axis=1).T))
+            marks.append(
+                np.append(alike, -1)[np.where(of_query.slot < 0, -1, of_query.slot // of_query.outer)]
+            )
         self._sums = AnswerSums.of(tuple(slots), tuple(marks))
-        kinds = np.concatenate([np.repeat(one.kinds, one.outer, axis=0) for one in self._of_query])
+        kinds = np.concatenate(
+            [np.repeat(of_query.kinds, of_query.outer, axis=0) for of_query in self._of_query]
+        )
         self._alike = joint_classes(list(np.packbits(kinds, axis=1).T))
         self._kinds = np.zeros((int(self._alike.max(initial=-1)) + 1, kinds.shape[1]), np.bool_)
         self._kinds[self._alike] = kinds
@@ -143,7 +147,7 @@ class AnswerGroups:
         return _QueryGroups(slot, classes, math.prod(shape), kinds, atoms, columns)
 
     def _classes(self, query: int, active: dict[int, SumFamily], labels: int) -> NDArray[np.int64]:
-        """Class of every group of base cells of a query, -1 where none may hold records or nothing is asked of it."""
+        """Class of every group of base cells of a query, -1 where none may hold records or it has no part in the sums."""
         problem = self.problem
         label, inside = problem.base_labels[query], np.flatnonzero(problem.allowed)
         classes = np.full(labels, -1)
@@ -151,14 +155,14 @@ class AnswerGroups:
             return classes
         labels_of = []
         for family in active.values():
-            one = np.full(labels, -1)
+            of_family = np.full(labels, -1)
             if family.group[family.queries.index(query)].min(initial=0) < 0:
-                one[label[inside]] = family.atom[inside]
+                of_family[label[inside]] = family.atom[inside]
             else:
-                one[label[inside]] = label[inside]
-            labels_of.append(one)
+                of_family[label[inside]] = label[inside]
+            labels_of.append(of_family)
         used = np.flatnonzero(labels_of[0] >= 0)
-        classes[used] = joint_classes([one[used] for one in labels_of])
+        classes[used] = joint_classes([of_family[used] for of_family in labels_of])
         return classes
 
     def _outer(self, query: CellQuery) -> tuple[tuple[int, ...], list[NDArray[np.int64]], list[Floats]]:
@@ -218,16 +222,16 @@ class GroupedSides:
         states_by_family = []
         for family, parts in zip(self.families, self.parts, strict=True):
             state = np.zeros((len(sums), len(family.columns), family.size))
-            for one in parts:
-                end = one.start + one.classes * one.outer
-                answers = sums[:, one.start : end].reshape(len(sums), one.classes, one.outer)
+            for part in parts:
+                end = part.start + part.classes * part.outer
+                answers = sums[:, part.start : end].reshape(len(sums), part.classes, part.outer)
                 # the smaller of columns and k first
                 if len(family.columns) <= family.size:
-                    columns = answers.astype(np.float64) @ one.columns
-                    state += columns.transpose(0, 2, 1) @ one.estimator
+                    columns = answers.astype(np.float64) @ part.columns
+                    state += columns.transpose(0, 2, 1) @ part.estimator
                 else:
-                    states = answers.transpose(0, 2, 1).astype(np.float64) @ one.estimator
-                    state += one.columns.T @ states
+                    states = answers.transpose(0, 2, 1).astype(np.float64) @ part.estimator
+                    state += part.columns.T @ states
             states_by_family.append(state)
         return tuple(states_by_family)
 
@@ -258,7 +262,7 @@ def _own_pattern(family: SumFamily, weights: Floats, present: Flags) -> tuple[Fl
             (short if is_short(group) else long).append((dense_numbers(group[chosen]), weight))
     own = np.ascontiguousarray(family.state[:, chosen].T)
     if len(chosen) and (diagonal <= 0).any():
-        own = _solved_whole(diagonal, [*long, *short], own)
+        own = _solved_dense(diagonal, [*long, *short], own)
     elif len(chosen):
         own = _solved(diagonal, long, short, own)
     solve = np.zeros((family.atoms, family.size))
@@ -283,7 +287,7 @@ def _solved(diagonal: Floats, long: list[_Weighted], short: list[_Weighted], rig
     return solution
 
 
-def _solved_whole(diagonal: Floats, queries: list[_Weighted], right: Floats) -> Floats:
+def _solved_dense(diagonal: Floats, queries: list[_Weighted], right: Floats) -> Floats:
     """The same where no query tells all cells apart."""
     information = np.diag(diagonal)
     for group, weight in queries:

@@ -4,10 +4,10 @@ An attribute that every query keeps or sums, and no structural zero or facility 
 the same about every contrast of its levels, and nothing about its average. With such attributes a_1 .. a_E the cells are base cells
 (levels of all other attributes) times their levels, and the space of histograms is the sum of 2^E parts that no query ties together.
 In a part, a query counts by the product m of the sizes of the attributes that it sums, or not at all where it sums one that the part
-contrasts. Parts in which all queries count alike make one family: one small problem, with as many columns as contrasts are asked for.
+contrasts. Parts in which all queries count alike make one family: one small problem, with as many columns as contrasts are needed.
 
 In a family, base cells that neither a query nor a sum tells apart are one atom. The state that geounits hand on is k sums of atoms: all
-atoms where these are few, which makes the estimate the best one; otherwise what is asked for and the answers of the short queries.
+atoms where these are few, which makes the estimate the best one; otherwise the requested functions and the answers of the short queries.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SumFamily:
         group: group of base cells that every atom is in by query, shape (queries, atoms); -1 where the query tells all cells apart.
         atom: of every base cell, -1 for cells that are empty, shape (base cells,).
         state: sums of atoms that are handed on, shape (k, atoms).
-        asked: functions of base cells as combinations of the state, shape (functions, k).
+        functions: those of base cells as combinations of the state, shape (functions, k).
         columns: of every column the contrast of each averaged attribute, 0 for its sum.
         known: sums that are known exactly as combinations of the state, shape (groups, k); none but in the family of all averages.
     """
@@ -48,7 +48,7 @@ class SumFamily:
     atom: NDArray[np.int64] = field(repr=False)
     kind: NDArray[np.int64] = field(repr=False)
     state: Floats = field(repr=False)
-    asked: Floats = field(repr=False)
+    functions: Floats = field(repr=False)
     columns: tuple[tuple[int, ...], ...]
     gram: Floats = field(repr=False)
     known: Floats = field(repr=False)
@@ -83,7 +83,7 @@ class SumReadings:
 
     @property
     def sums(self) -> int:
-        """How many sums are asked for."""
+        """Number of requested sums."""
         return len(self.entries)
 
     @property
@@ -110,7 +110,7 @@ class SumReadings:
         """
         sums = np.zeros((len(states[0]), self.sums))
         for state, family, member in zip(states, self.families, self._members, strict=True):
-            functions = (state @ family.asked.T).reshape(len(state), -1)
+            functions = (state @ family.functions.T).reshape(len(state), -1)
             sums += np.asarray((member @ functions.T).T)
         return sums
 
@@ -120,13 +120,13 @@ class SumReadings:
         members = []
         for place, family in enumerate(self.families):
             own = [
-                (number, one.column * len(family.asked) + one.function, one.weight)
+                (number, entry.column * len(family.functions) + entry.function, entry.weight)
                 for number, entries in enumerate(self.entries)
-                for one in entries
-                if one.family == place
+                for entry in entries
+                if entry.family == place
             ]
             number, cell, weight = np.array(own, np.float64).reshape(-1, 3).T
-            shape = self.sums, len(family.columns) * len(family.asked)
+            shape = self.sums, len(family.columns) * len(family.functions)
             members.append(csr_array((weight, (number.astype(np.int64), cell.astype(np.int64))), shape=shape))
         return tuple(members)
 
@@ -146,13 +146,13 @@ class SumReadings:
         """Of every family the pairs of entries of one sum: the sum, both functions, and the weight of their covariance."""
         rows: list[list[tuple[int, int, int, float]]] = [[] for _ in self.families]
         for number, entries in enumerate(self.entries):
-            for one in entries:
-                for other in entries:
-                    if one.family == other.family:
-                        gram = float(self.families[one.family].gram[one.column, other.column])
+            for first in entries:
+                for second in entries:
+                    if first.family == second.family:
+                        gram = float(self.families[first.family].gram[first.column, second.column])
                         if gram:
-                            weight = one.weight * other.weight * gram
-                            rows[one.family].append((number, one.function, other.function, weight))
+                            weight = first.weight * second.weight * gram
+                            rows[first.family].append((number, first.function, second.function, weight))
         pairs = []
         for own in rows:
             numbers = np.array([row[:3] for row in own], np.int64).reshape(-1, 3)
@@ -332,27 +332,29 @@ class SumProblem(SumReadings):
             ],
             np.int64,
         ).reshape(len(active), len(first))
-        asked = np.array([self._tables[number][inside][first] for number in functions], np.float64)
+        functions_of_state = np.array(
+            [self._tables[number][inside][first] for number in functions], np.float64
+        )
         exact = np.zeros((0, len(first)))
         if known is not None:
             exact = (known[inside][first] == np.arange(self._groups)[:, None]).astype(np.float64)
-        state = self._state(group, asked, exact)
-        asked, exact = in_terms_of(state, asked), in_terms_of(state, exact)
+        state = self._state(group, functions_of_state, exact)
+        functions_of_state, exact = in_terms_of(state, functions_of_state), in_terms_of(state, exact)
         gram = np.ones((len(columns), len(columns)))
         for place, contrast in enumerate(self.contrasts):
             chosen = contrast[:, [column[place] for column in columns]]
             gram *= chosen.T @ chosen
         return SumFamily(
             tuple(active), tuple(times[active].tolist()), group, np.bincount(of_cell).astype(np.float64), atom,
-            self.kinds[inside][first].astype(np.int64), state, asked, columns, gram, exact,
+            self.kinds[inside][first].astype(np.int64), state, functions_of_state, columns, gram, exact,
         )  # fmt: skip
 
-    def _state(self, group: NDArray[np.int64], asked: Floats, exact: Floats) -> Floats:
-        """Independent sums of atoms that span what is asked for, what is known, and the answers of short queries."""
+    def _state(self, group: NDArray[np.int64], functions: Floats, exact: Floats) -> Floats:
+        """Independent sums of atoms that span the requested functions, what is known, and the answers of short queries."""
         atoms = group.shape[1]
         if atoms <= self._limit:
             return np.eye(atoms)
-        rows = [asked, exact]
+        rows = [functions, exact]
         for labels in group:
             answers = np.unique(labels)
             if is_short(labels):

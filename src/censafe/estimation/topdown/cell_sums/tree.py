@@ -6,7 +6,7 @@ covariances V_c, the sum has the estimate S and the covariance T, the sum of the
     x = own + G (S - own),   covariance V - G V,   G = V (V + T)^+,
 
 and what is known exactly is imposed on it. Down again x_c + V_c T^+ (x_all - S) is the estimate of a child from the answers of the whole tree,
-with x_all that of its parent. A sum over geounits c with matrices K_c has, beside what is handed to the parent as K = T^+ H with H the sum of V_c K_c,
+with x_all that of its parent. A sum over geounits c with matrices K_c has, in addition to what is handed to the parent as K = T^+ H with H the sum of V_c K_c,
 the variance sum of K_c' V_c K_c less H' T^+ H. All covariances follow from public structure; geounits that are alike share them.
 """
 
@@ -86,17 +86,17 @@ class _Level:
 class SumTree:
     """Linear estimates of a list of sums on a tree."""
 
-    def __init__(self, problem: SumReadings, levels: Sequence[SumLevel], found: Sequence[_Level]) -> None:
+    def __init__(self, problem: SumReadings, levels: Sequence[SumLevel], estimated: Sequence[_Level]) -> None:
         self.problem = problem
         self.levels = tuple(levels)
-        self._found = tuple(found)
-        self._whole: list[list[Floats]] | None = None
+        self._estimated = tuple(estimated)
+        self._states: list[list[Floats]] | None = None
 
     def states(self, depth: int) -> list[Floats]:
         """Estimated states of a level by family from the answers of the whole tree, shape (n, columns, k)."""
-        if self._whole is None:
-            self._whole = self._downward()
-        return self._whole[depth]
+        if self._states is None:
+            self._states = self._downward()
+        return self._states[depth]
 
     def union_values(self, members: Sequence[tuple[int, int]]) -> Floats:
         """Estimates of the sums in a union of geounits, shape (sums,)."""
@@ -110,7 +110,7 @@ class SumTree:
         """Variances of these estimates, shape (sums,)."""
         covariances = []
         for place, family in enumerate(self.problem.families):
-            functions = family.asked.T
+            functions = family.functions.T
             covariances.append(self._covariance(place, [(depth, node, functions) for depth, node in members]))
         variances = self.problem.variances(covariances)
         return np.where(variances < _EXACT, 0.0, variances)
@@ -123,7 +123,7 @@ class SumTree:
         for depth, node, matrix in members:
             matrices[depth][node] = matrices[depth].get(node, 0) + matrix
         for depth in range(len(self.levels) - 1, -1, -1):
-            level, known = self.levels[depth], self._found[depth]
+            level, known = self.levels[depth], self._estimated[depth]
             handed: dict[int, Floats] = {}
             for node, matrix in matrices[depth].items():
                 pattern = int(known.pattern[node])
@@ -138,19 +138,19 @@ class SumTree:
                     continue
                 spread = known.covariances[pattern][family] @ matrix
                 total += matrix.T @ spread
-                if depth and self._found[depth - 1].children[parent] != _NONE:
+                if depth and self._estimated[depth - 1].children[parent] != _NONE:
                     handed[parent] = handed.get(parent, 0) + spread
             for parent, spread in handed.items():
-                above = self._found[depth - 1]
+                above = self._estimated[depth - 1]
                 lifted = above.inverse[int(above.children[parent])][family] @ spread
                 total -= spread.T @ lifted
                 matrices[depth - 1][parent] = matrices[depth - 1].get(parent, 0) + lifted
         return total
 
     def _downward(self) -> list[list[Floats]]:
-        levels = [self._found[0].states]
+        levels = [self._estimated[0].states]
         for depth in range(1, len(self.levels)):
-            above, below, level = self._found[depth - 1], self._found[depth], self.levels[depth]
+            above, below, level = self._estimated[depth - 1], self._estimated[depth], self.levels[depth]
             alone = self._alone(depth)
             states = [one.copy() for one in below.states]
             pairs = np.stack([below.pattern, above.children[level.parent]], axis=1)
@@ -241,7 +241,7 @@ def _join(
 def _imposed(
     states: Floats, nodes: NDArray[np.int64], covariance: Floats, known: Floats, values: NDArray[np.integer]
 ) -> Floats:
-    """Impose known sums on the first column, in place; returns the covariance beside them."""
+    """Impose known sums on the first column, in place; returns the covariance given them."""
     spread = covariance @ known.T
     size = np.einsum("gi,ij,gj->g", np.abs(known), np.abs(covariance), np.abs(known))
     known_before = np.diag(known @ spread) <= _NULL * size  # such as those that all children know
@@ -252,7 +252,7 @@ def _imposed(
 
 
 def _less(covariance: Floats, gained: Floats) -> Floats:
-    """A covariance less what is known beside it; what is left of rounding alone is 0."""
+    """A covariance less what is known exactly; what is left of rounding alone is 0."""
     rest = covariance - gained
     exact = np.diag(rest) <= _LEFT * np.diag(covariance)
     rest[exact] = 0.0
@@ -284,7 +284,10 @@ def _sorts(
             totals.append(
                 tuple(
                     sum(
-                        (count * below.covariances[one][place] for one, count in zip(*key, strict=True)),
+                        (
+                            count * below.covariances[pattern_below][place]
+                            for pattern_below, count in zip(*key, strict=True)
+                        ),
                         np.zeros(()),
                     )
                     for place in range(len(problem.families))
@@ -335,13 +338,13 @@ class StackedSums(SumReadings):
         joint = replace(
             other,
             state=block_diag(own.state, other.state),
-            asked=block_diag(own.asked, other.asked),
+            functions=block_diag(own.functions, other.functions),
             gram=np.ones((1, 1)),
             known=known,
         )
         families = [joint if number == self.place else one for number, one in enumerate(second.families)]
         entries = [tuple(replace(one, family=self.place) for one in row) for row in first.entries]
-        moved = [tuple(_moved(one, self.place, len(own.asked)) for one in row) for row in second.entries]
+        moved = [tuple(_moved(one, self.place, len(own.functions)) for one in row) for row in second.entries]
         super().__init__(families, [*entries, *moved])
 
     def states(self, first: Sequence[Floats], second: Sequence[Floats]) -> tuple[Floats, ...]:
@@ -354,10 +357,10 @@ def _rows(problem: SumProblem, family: int, shared: int) -> Floats:
     """The last sums as combinations of the state of the family of all averages, which is all of them."""
     rows = np.zeros((shared, problem.families[family].size))
     for row, entries in enumerate(problem.entries[len(problem.entries) - shared :]):
-        if any(one.family != family for one in entries):
+        if any(entry.family != family for entry in entries):
             raise ValueError("shared sums are those of all levels of the attributes that are averaged")
-        for one in entries:
-            rows[row] += one.weight * problem.families[family].asked[one.function]
+        for entry in entries:
+            rows[row] += entry.weight * problem.families[family].functions[entry.function]
     return rows
 
 
@@ -425,7 +428,7 @@ def area_members(
         area_of: area of every block in the order of the spine, -1 for none.
     """
     members: list[list[tuple[int, int]]] = [[] for _ in range(areas)]
-    whole = np.ones(areas, np.bool_)
+    complete = np.ones(areas, np.bool_)
     inside = np.ones(spine.levels[0].nodes, np.bool_)
     for depth in range(len(spine.levels)):
         area, same = _area(spine, depth, area_of)
@@ -440,9 +443,9 @@ def area_members(
         if lost.any():
             block = lost[spine.ancestors(depth + 1)]
             gone = np.unique(area_of[block])
-            whole[gone[gone >= 0]] = False
+            complete[gone[gone >= 0]] = False
         inside = below & used[depth + 1]
-    return members, whole
+    return members, complete
 
 
 def _area(

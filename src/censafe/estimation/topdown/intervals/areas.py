@@ -18,9 +18,9 @@ from censafe.errors import DataError
 from censafe.estimation.topdown.whole_tree.downward import LinearTree
 from censafe.estimation.topdown.whole_tree.sums import (
     Functionals,
+    fewest_members,
+    level_sums,
     union_covariances,
-    whole_levels,
-    whole_members,
 )
 from censafe.geography.area_lists import read_block_areas
 from censafe.geography.area_names import AreaNames
@@ -99,7 +99,7 @@ def area_sets(
             raise DataError(
                 f"{listed}: column {kind.name} has the name of a level; fix: give it another name"
             )
-        sets.append(AreaSet(kind.name, kind.codes, known.given(kind.codes), kind.area_of))
+        sets.append(AreaSet(kind.name, kind.codes, known.names_by_code(kind.codes), kind.area_of))
     for text in remarks:
         observer.remark(text)
     return tuple(sets)
@@ -148,19 +148,21 @@ def area_estimates(
 ) -> Iterator[AreaEstimates]:
     """Unbiased estimates and their variances for every kind of areas, in their order."""
     names = [level.name for level in tree.levels]
-    used = {one.level for one in sets} | {names[-1]}
-    every = zip(names, whole_levels(tree, functionals), strict=True)
+    used = {area_set.level for area_set in sets} | {names[-1]}
+    every = zip(names, level_sums(tree, functionals), strict=True)
     levels = {name: level for name, level in every if name in used}
     back = _back(run)
     blocks = levels[names[-1]].values
     standard = blocks if back is None else blocks[back]
-    for one in sets:
-        if one.level:
-            level, chosen = levels[one.level], one.geounit
+    for area_set in sets:
+        if area_set.level:
+            level, chosen = levels[area_set.level], area_set.geounit
             rows = slice(None) if chosen is None else chosen
-            yield AreaEstimates(one, level.values[rows], level.variances[level.pattern[rows]])
+            yield AreaEstimates(area_set, level.values[rows], level.variances[level.pattern[rows]])
         else:
-            yield AreaEstimates(one, one.sums(standard), _variances(tree, functionals, run, one))
+            yield AreaEstimates(
+                area_set, area_set.sums(standard), _variances(tree, functionals, run, area_set)
+            )
 
 
 def _variances(tree: LinearTree, functionals: Functionals, run: RunSpine, areas: AreaSet) -> Floats:
@@ -168,7 +170,7 @@ def _variances(tree: LinearTree, functionals: Functionals, run: RunSpine, areas:
     union_of = areas.area_of if run.order is None else areas.area_of[run.order]
     variances = np.empty((areas.number, functionals.number))
     step = max(1, _BATCH // max(1, functionals.moments[:1].size))
-    members = whole_members(tree, union_of)
+    members = fewest_members(tree, union_of)
     for first in range(0, areas.number, step):
         last = min(first + step, areas.number)
         rows = {depth: one.among(first, last) for depth, one in members.items()}

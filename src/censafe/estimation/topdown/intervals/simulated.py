@@ -104,21 +104,21 @@ class ErrorClass:
 class ErrorClasses:
     """Errors by size of the count that a further run gave, pooled as they come.
 
-    The class is that of the further run's count, since what is asked is how far the truth is from a published count of some size: a
+    The class is that of the further run's count, since the question is how far the truth is from a published count of some size: a
     published 0 may stand for a true 3, although a 3 is rarely published as 0.
     """
 
     def __init__(self) -> None:
-        self._found: dict[int, ErrorClass] = {}
+        self._classes: dict[int, ErrorClass] = {}
 
     def add(self, published: Integers, further: Integers) -> None:
-        """Add the counts of one further run beside those that it started from."""
+        """Add the counts of one further run compared with those that it started from."""
         sizes = size_class(further.reshape(-1))
         errors = (further - published).reshape(-1)
-        for one in np.unique(sizes).tolist():
-            part = ErrorClass.of(errors[sizes == one])
-            known = self._found.get(one)
-            self._found[one] = part if known is None else ErrorClass.joined([known, part])
+        for size in np.unique(sizes).tolist():
+            part = ErrorClass.of(errors[sizes == size])
+            known = self._classes.get(size)
+            self._classes[size] = part if known is None else ErrorClass.joined([known, part])
 
     def ends(self, published: Integers, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Ends of the intervals of published counts, not below 0, each of the shape of `published`.
@@ -131,12 +131,12 @@ class ErrorClasses:
             >>> [end.round(2).tolist() for end in classes.ends(np.array([5, 1]), 0.9)]
             [[3.36, 0.0], [6.64, 2.64]]
         """
-        if not self._found:
+        if not self._classes:
             raise ValueError("there are no errors of further runs")
-        known = np.array(sorted(self._found))
+        known = np.array(sorted(self._classes))
         offsets = np.zeros((len(SIZES), 2))
-        for one in range(len(SIZES)):
-            nearest = int(known[np.abs(known - one).argmin()])
-            offsets[one] = self._found[nearest].interval(confidence)
+        for size in range(len(SIZES)):
+            nearest = int(known[np.abs(known - size).argmin()])
+            offsets[size] = self._classes[nearest].interval(confidence)
         ends = published[..., None] + offsets[size_class(published)]
         return np.maximum(ends[..., 0], 0.0), np.maximum(ends[..., 1], 0.0)

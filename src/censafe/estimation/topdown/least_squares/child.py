@@ -151,15 +151,15 @@ def refresh_inverse(h, free, store, index, n):  # type: ignore[no-untyped-def]
         (2, [3.0, -1.0, -1.0, 3.0])
     """
     cells = h.shape[0]
-    held = np.zeros(cells, dtype=np.bool_)
+    stored = np.zeros(cells, dtype=np.bool_)
     gone, new, fixed, freed = np.empty(n, dtype=np.int64), np.empty(cells, dtype=np.int64), 0, 0
     for i in range(n):
-        held[index[i]] = True
+        stored[index[i]] = True
         if not free[index[i]]:
             gone[fixed] = i
             fixed += 1
     for k in range(cells):
-        if free[k] and not held[k]:
+        if free[k] and not stored[k]:
             new[freed] = k
             freed += 1
     if n - fixed < 2 * BLOCK or fixed + _FREED_COST * freed > _MOST_CHANGES * n:

@@ -44,11 +44,11 @@ def repaired_counts(problem: ParentProblem) -> Integers | None:
     member = np.zeros((int(kind.max(initial=0)) + 1, cells))
     member[kind.ravel(), np.arange(cells)] = 1.0
     over = sparse.kron(np.ones((1, children)), sparse.eye(cells), format="csr")
-    each = sparse.eye(cells, format="csr")
+    identity = sparse.eye(cells, format="csr")
     sides, low, high = side_matrix(problem)
     matrix = sparse.bmat(
         [
-            [over, -each, each],
+            [over, -identity, identity],
             [sides, None, None],
             [None, sparse.csr_matrix(member), sparse.csr_matrix(-member)],
         ],
@@ -177,7 +177,7 @@ def violated_cut(problem: ParentProblem) -> str:
     sides = (None, None) if total is None else (problem.lo[:, total], problem.hi[:, total])
     cuts = parent_cuts(lower, upper, *sides)
     holds = cuts.sets.astype(np.int64) @ have
-    margin = _MARGIN + _RELATIVE * holds  # held answers of an earlier fit are sums of floats
+    margin = _MARGIN + _RELATIVE * holds  # kept answers of an earlier fit are sums of floats
     bad = np.flatnonzero((holds < cuts.lo - margin) | (holds > cuts.hi + margin))
     if not len(bad):
         return ""

@@ -21,7 +21,7 @@ _Ints = NDArray[np.int64]
 _Narrow = NDArray[np.int32]
 
 
-def wanted_answers(families: Families, labels: _Narrow) -> tuple[Wanted, _Narrow]:
+def reads_of_cells(families: Families, labels: _Narrow) -> tuple[Wanted, _Narrow]:
     """Answers whose marginal cell holds a cell of the parent.
 
     Args:
@@ -33,8 +33,8 @@ def wanted_answers(families: Families, labels: _Narrow) -> tuple[Wanted, _Narrow
 
     Example:
         >>> one = Families(np.array([0, 1]), np.array([0]), np.array([0, 2]), np.array([1, 3], np.int32))
-        >>> wanted, place = wanted_answers(one, np.array([[0, 0, 0, 0], [0, 1, 2, 3]], np.int32))
-        >>> wanted.query.tolist(), wanted.answer.tolist(), place.tolist()
+        >>> reads, place = reads_of_cells(one, np.array([[0, 0, 0, 0], [0, 1, 2, 3]], np.int32))
+        >>> reads.query.tolist(), reads.answer.tolist(), place.tolist()
         ([0, 1, 1], [0, 1, 3], [[0, 0], [1, 2]])
     """
     answers = int(labels.max(initial=-1)) + 1
@@ -59,10 +59,10 @@ def _list_answers(
         for q in range(queries):
             start = used
             for entry in range(first, last):
-                one = labels[q, cell[entry]]
-                if slot[one] < 0:
-                    slot[one] = 0
-                    answer[used] = one
+                label = labels[q, cell[entry]]
+                if slot[label] < 0:
+                    slot[label] = 0
+                    answer[used] = label
                     query[used] = q
                     used += 1
             answer[start:used].sort()
@@ -85,7 +85,7 @@ def _accumulate(
     place: _Narrow,
     weights: NDArray[np.float64],
     values: _Ints,
-    found: NDArray[np.float64],
+    sums: NDArray[np.float64],
 ) -> None:
     """b, the sum of w A'y over the queries in their order; the order of additions decides the last bits."""
     queries = len(place)
@@ -98,7 +98,7 @@ def _accumulate(
             for q in range(queries):
                 weight = weights[kind, q]
                 for k in range(cells):
-                    found[out + k] += weight * values[base + place[q, first + k]]
+                    sums[out + k] += weight * values[base + place[q, first + k]]
             base += answers
             out += cells
 
@@ -110,19 +110,19 @@ def _gather(
     answer_ptr: _Ints,
     query: _Narrow,
     answer: _Narrow,
-    wanted: int,
+    ordinal: int,
     values: Answers,
-    found: _Ints,
+    gathered: _Ints,
 ) -> None:
     """Write the answers of one query to their places."""
     base = 0
     for parent in range(len(child_ptr) - 1):
         first, answers = answer_ptr[parent], answer_ptr[parent + 1] - answer_ptr[parent]
-        low = np.searchsorted(query[first : first + answers], wanted)
-        high = np.searchsorted(query[first : first + answers], wanted, side="right")
+        low = np.searchsorted(query[first : first + answers], ordinal)
+        high = np.searchsorted(query[first : first + answers], ordinal, side="right")
         for entry in range(child_ptr[parent], child_ptr[parent + 1]):
             for i in range(low, high):
-                found[base + i] = values[child[entry], answer[first + i]]
+                gathered[base + i] = values[child[entry], answer[first + i]]
             base += answers
 
 
@@ -160,10 +160,10 @@ class StoredAnswers:
             return np.ascontiguousarray(rows, dtype=np.int64)
         return np.ascontiguousarray(rows[:, chosen], dtype=np.int64)
 
-    def gather(self, wanted: Wanted) -> NDArray[np.int64]:
-        """Noisy answers, parent by parent, child by child, in the order of `wanted`."""
-        gathered = np.empty(int(wanted.starts[-1]), np.int64)
-        places = wanted.child_ptr, wanted.child, wanted.answer_ptr, wanted.query, wanted.answer
+    def gather(self, reads: Wanted) -> NDArray[np.int64]:
+        """Noisy answers, parent by parent, child by child, in the order of `reads`."""
+        gathered = np.empty(int(reads.starts[-1]), np.int64)
+        places = reads.child_ptr, reads.child, reads.answer_ptr, reads.query, reads.answer
         for query, matrix in enumerate(self.values):
             _gather(*places, query, matrix, gathered)
         return gathered
@@ -187,16 +187,16 @@ class StoredAnswers:
     def close(self) -> None:
         """Nothing is to be forgotten."""
 
-    def sums(self, asked: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sums(self, answer_sums: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums of noisy answers of some geounits, int64, shape (n, sums)."""
-        query, answer, slot = asked.listed()
-        sums_of_geounits = np.zeros((len(geounits), asked.sums), np.int64)
+        query, answer, slot = answer_sums.listed()
+        sums_of_geounits = np.zeros((len(geounits), answer_sums.sums), np.int64)
         starts = np.append(0, np.cumsum(np.bincount(query, minlength=len(self.values))))
         for values, (first, last) in zip(self.values, pairwise(starts.tolist()), strict=True):
             rows = max(1, _AT_ONCE // max(1, last - first))
             for some in range(0, len(geounits), rows):
                 sums = sums_of_geounits[some : some + rows]
-                place = np.arange(0, sums.size, asked.sums)[:, None] + slot[first:last]
+                place = np.arange(0, sums.size, answer_sums.sums)[:, None] + slot[first:last]
                 own = values[np.ix_(geounits[some : some + rows], answer[first:last])]
                 np.add.at(sums.reshape(-1), place.reshape(-1), own.reshape(-1).astype(np.int64))
         return sums_of_geounits
@@ -293,7 +293,7 @@ class LevelObjective:
     def fitting(self, queries: Sequence[int]) -> LevelObjective:
         """The objective of some queries alone.
 
-        What is known from below stays whole beside them; where the queries are the total alone, the total as it is known from
+        What is known from below stays unchanged; where the queries are the total alone, the total as it is known from
         own answers and those below takes their place.
         """
         chosen = list(queries)
@@ -329,8 +329,8 @@ class LevelObjective:
             >>> both.right_sides(Families(np.array([0, 1]), np.array([0]), np.array([0, 2]), np.array([0, 1], np.int32)))
             array([13., 11.])
         """
-        wanted, place = wanted_answers(families, self.label_matrix)
-        values = self.source.gather(wanted)
+        reads, place = reads_of_cells(families, self.label_matrix)
+        values = self.source.gather(reads)
         entries = np.diff(families.child_ptr) * np.diff(families.cell_ptr)
         right = np.zeros(int(entries.sum()), np.float64)
         kind_of = np.ascontiguousarray(self.kinds[families.child])
@@ -338,7 +338,7 @@ class LevelObjective:
             families.child_ptr,
             kind_of,
             families.cell_ptr,
-            wanted.answer_ptr,
+            reads.answer_ptr,
             place,
             self.weights,
             values,

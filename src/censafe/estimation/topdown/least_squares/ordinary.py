@@ -128,13 +128,13 @@ def _search(equations, sides, state, factors, trial, start, step, eps):  # type:
             trial.multiplier[k] = start[k] + length * step[k]
         if not _children(equations, sides, state, factors, trial, eps):
             return False
-        found = _missed(trial.x, p, step, rest)
-        if abs(found) <= _ENOUGH * slope or (found > 0.0 and far < 0.0):
+        derivative = _missed(trial.x, p, step, rest)
+        if abs(derivative) <= _ENOUGH * slope or (derivative > 0.0 and far < 0.0):
             break
-        if found > 0.0:
-            near, near_slope = length, found
+        if derivative > 0.0:
+            near, near_slope = length, derivative
         else:
-            far, far_slope = length, found
+            far, far_slope = length, derivative
         share = near_slope / (near_slope - far_slope)
         length = near + (far - near) * min(0.9, max(0.1, share))
     return True
@@ -245,18 +245,18 @@ def fit_family(equations, sides, x):  # type: ignore[no-untyped-def]
     point = PrimalDual(x, fresh.multiplier, fresh.nu, fresh.mu)
     for k in range(cells):
         climb.multiplier[k] = (h[equations.h_of[0], k] * x[0]).sum() - b[0, k]
-    climbed, made = 0, 0
+    climbed, solves = 0, 0
     for attempt in range(2):
-        made += abs(solve_active_set(equations, sides, state, point, eps, False))
+        solves += abs(solve_active_set(equations, sides, state, point, eps, False))
         violation, gap = _checked(equations, sides, x, point.nu, curvature)
         if attempt == 1 or _good(violation, gap):
             break
         climbed = climb_dual(equations, sides, climb_state, climb, eps)
-        made += abs(climbed)
+        solves += abs(climbed)
         if climbed <= 0:
             break
         state.free[:], state.active[:] = climb_state.free, climb_state.active
     if climbed > 0 and not _good(violation, gap):
         x[:] = climb.x
         violation, gap = _checked(equations, sides, x, climb.nu, curvature)
-    return made, violation, gap, _good(violation, gap)
+    return solves, violation, gap, _good(violation, gap)

@@ -72,8 +72,8 @@ def kind_sides(kind_of, child, p, coupled, limits):  # type: ignore[no-untyped-d
         members = 0
         for k in range(cells):
             members += kind_of[k] == kind
-        whole = members == cells and known
-        if members > 0 and not whole and _may_bind(kind_of, kind, child, p, coupled, lower, upper):
+        all_cells = members == cells and known
+        if members > 0 and not all_cells and _may_bind(kind_of, kind, child, p, coupled, lower, upper):
             for k in range(cells):
                 rows[used, k] = kind_of[k] == kind
             for c in range(children):

@@ -120,7 +120,7 @@ def _sort(values):  # type: ignore[no-untyped-def]
 
 
 @compiled(boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64, float64[::1]))
-def water_level(weight, b, low, high, whole, out):  # type: ignore[no-untyped-def]
+def water_level(weight, b, low, high, total, out):  # type: ignore[no-untyped-def]
     """The least squares totals between bounds that add up to ``whole``: the multiplier lies between two breaks."""
     children = out.shape[0]
     breaks = np.empty(2 * children)
@@ -128,17 +128,17 @@ def water_level(weight, b, low, high, whole, out):  # type: ignore[no-untyped-de
         breaks[c] = weight[c] * low[c] - b[c]
         breaks[children + c] = weight[c] * high[c] - b[c]
     _sort(breaks)
-    if low.sum() > whole or high.sum() < whole:
+    if low.sum() > total or high.sum() < total:
         return False
     first, last = 0, 2 * children - 1  # sums at the first break are the least, at the last the most
     while last - first > 1:
         middle = (first + last) // 2
-        if _clipped(weight, b, low, high, breaks[middle], out) <= whole:
+        if _clipped(weight, b, low, high, breaks[middle], out) <= total:
             first = middle
         else:
             last = middle
     _clipped(weight, b, low, high, 0.5 * (breaks[first] + breaks[last]), out)
-    rest, slope = whole, 0.0
+    rest, slope = total, 0.0
     for c in range(children):
         if low[c] < out[c] < high[c]:
             rest -= b[c] / weight[c]
@@ -189,21 +189,21 @@ def share_total(weight, b, have, least, most, out):  # type: ignore[no-untyped-d
     Source: Hoffman's circulation theorem on children x kinds.
     """
     children, kinds = least.shape
-    low, high, whole = np.zeros(children), np.zeros(children), have.sum()
+    low, high, total = np.zeros(children), np.zeros(children), have.sum()
     for c in range(children):
         for g in range(kinds):
             low[c] += least[c, g]
             high[c] += min(most[c, g], have[g])
-    return water_level(weight, b, low, high, whole, out) and _can_share(have, least, most, out)
+    return water_level(weight, b, low, high, total, out) and _can_share(have, least, most, out)
 
 
 @compiled(float64(boolean[:, ::1], float64[::1], float64[::1], float64[::1], float64[::1]))
-def _pair_multiplier(allowed, weight, side, whole, first):  # type: ignore[no-untyped-def]
+def _pair_multiplier(allowed, weight, side, total, first):  # type: ignore[no-untyped-def]
     """lambda_1 - lambda_2 of the parent's two cells: the mean force weight x1 - side where 0 < x1 < whole."""
     multiplier, free, above, below = 0.0, 0, np.inf, -np.inf
     for c in range(first.shape[0]):
         force = weight[c] * first[c] - side[c]
-        if 0.0 < first[c] < whole[c]:
+        if 0.0 < first[c] < total[c]:
             multiplier += force
             free += 1
         elif allowed[c, 0] and first[c] == 0.0:
@@ -229,7 +229,7 @@ def fit_two_cells(equations, sides, x, nu, curvature):  # type: ignore[no-untype
     """
     h, h_of, b, allowed, lo = equations.h, equations.h_of, equations.b, sides.allowed, sides.lo
     children = b.shape[0]
-    weight, side, whole, first = (
+    weight, side, total, first = (
         np.empty(children),
         np.empty(children),
         np.empty(children),
@@ -244,15 +244,15 @@ def fit_two_cells(equations, sides, x, nu, curvature):  # type: ignore[no-untype
         own = h[h_of[c]]
         if allowed[c, 0] != allowed[c, 1] or (allowed[c, 0] and lo[c, 0] != sides.hi[c, 0]):
             return False
-        whole[c] = lo[c, 0] if allowed[c, 0] else 0.0
+        total[c] = lo[c, 0] if allowed[c, 0] else 0.0
         weight[c] = own[0, 0] - 2.0 * own[0, 1] + own[1, 1]
-        side[c] = b[c, 0] - b[c, 1] + (own[1, 1] - own[0, 1]) * whole[c]
-    if not water_level(weight, side, np.zeros(children), whole, equations.p[0], first):
+        side[c] = b[c, 0] - b[c, 1] + (own[1, 1] - own[0, 1]) * total[c]
+    if not water_level(weight, side, np.zeros(children), total, equations.p[0], first):
         return False
-    multiplier = _pair_multiplier(allowed, weight, side, whole, first)
+    multiplier = _pair_multiplier(allowed, weight, side, total, first)
     for c in range(children):
         own = h[h_of[c]]
-        x[c, 0], x[c, 1] = first[c], whole[c] - first[c]
+        x[c, 0], x[c, 1] = first[c], total[c] - first[c]
         nu[c, 0] = 0.0
         if allowed[c, 0]:
             full = x[c, 1] == 0.0

@@ -54,7 +54,7 @@ class Sides(NamedTuple):
 
 
 class SignState(NamedTuple):
-    """Which inequalities of every child are held as equations."""
+    """Which inequalities of every child are equations at the point."""
 
     free: _Mask  # (C, K) cells that may differ from 0
     active: NDArray[

@@ -70,19 +70,19 @@ _SPARSE = sparse_type()
 
 
 @compiled(void(_SPARSE, int64[::1], int32[::1], int64[:, ::1], int64[:, ::1], uint8[::1], int64[::1]))
-def _flag(found, exact, unit_kind, lower, upper, flags, totals):  # type: ignore[no-untyped-def]
+def _flag(estimate, exact, unit_kind, lower, upper, flags, totals):  # type: ignore[no-untyped-def]
     """Write for every geounit what it breaks, and its records."""
     kinds = lower.shape[1]
     by_kind = np.zeros(kinds, dtype=np.int64)
     for node in range(flags.shape[0]):
         by_kind[:] = 0
-        for entry in range(found.node_ptr[node], found.node_ptr[node + 1]):
-            count = found.records[entry]
+        for entry in range(estimate.node_ptr[node], estimate.node_ptr[node + 1]):
+            count = estimate.records[entry]
             totals[node] += count
             if count < 1:
                 flags[node] |= _COUNT
             if kinds > 0:
-                by_kind[unit_kind[found.cell[entry]]] += count
+                by_kind[unit_kind[estimate.cell[entry]]] += count
         if exact.shape[0] > 0 and totals[node] != exact[node]:
             flags[node] |= _TOTAL
         for kind in range(kinds):
@@ -91,19 +91,19 @@ def _flag(found, exact, unit_kind, lower, upper, flags, totals):  # type: ignore
 
 
 @compiled(int64(int64[::1], _SPARSE, _SPARSE, int64))
-def _compare(first_child, found, above, cells):  # type: ignore[no-untyped-def]
+def _compare(first_child, estimate, above, cells):  # type: ignore[no-untyped-def]
     """How many parents differ from the sum of their children in some cell."""
     sums, wrong = np.zeros(cells, dtype=np.int64), 0
     for parent in range(first_child.shape[0] - 1):
-        first, last = found.node_ptr[first_child[parent]], found.node_ptr[first_child[parent + 1]]
+        first, last = estimate.node_ptr[first_child[parent]], estimate.node_ptr[first_child[parent + 1]]
         for entry in range(first, last):
-            sums[found.cell[entry]] += found.records[entry]
+            sums[estimate.cell[entry]] += estimate.records[entry]
         bad = False
         for entry in range(above.node_ptr[parent], above.node_ptr[parent + 1]):
             bad = bad or sums[above.cell[entry]] != above.records[entry]
             sums[above.cell[entry]] = 0
         for entry in range(first, last):
-            bad = bad or sums[found.cell[entry]] != 0
-            sums[found.cell[entry]] = 0
+            bad = bad or sums[estimate.cell[entry]] != 0
+            sums[estimate.cell[entry]] = 0
         wrong += bad
     return wrong

@@ -40,7 +40,7 @@ def standard_depth(run: RunSpine, depth: int) -> int:
     return run.standard.names.index(name)
 
 
-def whole_geounits(run: RunSpine, depth: int) -> NDArray[np.int32]:
+def standard_geounits(run: RunSpine, depth: int) -> NDArray[np.int32]:
     """Of every geounit, the standard geounit that it is a part of, whose parts must be siblings."""
     level = run.spine.levels[depth]
     ancestors = run.standard.ancestors(standard_depth(run, depth))

@@ -64,7 +64,7 @@ class FamilyAnswers(NamedTuple):
 class RoundingRules(NamedTuple):
     """How the children of a level are rounded."""
 
-    levels: _Codes  # groups of the cells that are held close, coarse to fine, shape (L, cells)
+    levels: _Codes  # groups of the cells that are kept close, coarse to fine, shape (L, cells)
     total_weight: int  # price of a unit away from a total; a leaf's is 1
     options: int  # bits of the rounding
 
@@ -74,7 +74,7 @@ class FamilyRules(NamedTuple):
 
     unit_kind: _Codes  # kind of unit of each cell of the schema, shape (cells,)
     limits: KindLimits  # of the geounits
-    total_query: int  # ordinal of the query of totals, fitted first and held; -1 for one fit of all queries
+    total_query: int  # ordinal of the query of totals, fitted first and kept; -1 for one fit of all queries
     rounding: RoundingRules
 
 
@@ -165,9 +165,9 @@ def _curvatures(labels, weights, cell, present, without, h):  # type: ignore[no-
         for g in range(h.shape[0]):
             weight = weights[present[g], q]
             for i in range(cells if weight != 0.0 and q != without else 0):
-                one, row = answer[i], h[g, i]
+                own, row = answer[i], h[g, i]
                 for j in range(cells):
-                    row[j] += weight if answer[j] == one else 0.0
+                    row[j] += weight if answer[j] == own else 0.0
 
 
 @compiled(boolean(float64[::1], float64[::1], _FAMILY, LIMITS, float64[::1]), apart=True)
@@ -206,14 +206,14 @@ def _add_below(tables, combination, traits, cell, present, h):  # type: ignore[n
     """Add to the H of every kind what is known from below: an entry depends on what two cells agree in."""
     cells = cell.shape[0]
     for i in range(cells):
-        one = combination[cell[i]]
+        first = combination[cell[i]]
         for j in range(cells):
-            other, agree = combination[cell[j]], 0
+            second, agree = combination[cell[j]], 0
             for axis in range(traits.shape[0]):
                 if traits[axis, cell[i]] == traits[axis, cell[j]]:
                     agree |= 1 << axis
             for g in range(h.shape[0]):
-                h[g, i, j] += tables[present[g], agree, one, other]
+                h[g, i, j] += tables[present[g], agree, first, second]
 
 
 @compiled(EQUATIONS(_ANSWERS, _FAMILY, int64, float64[:, ::1]))
@@ -231,7 +231,7 @@ def _equations(answers, family, without, b):  # type: ignore[no-untyped-def]
 
 @compiled(SIDES(SIDES, float64[::1]))
 def _with_totals(sides, totals):  # type: ignore[no-untyped-def]
-    """The sides with the totals as equations in the first row; rows of all cells say nothing beside it."""
+    """The sides with the totals as equations in the first row; rows of all cells add nothing to it."""
     rows, lo, hi = sides.rows, sides.lo, sides.hi
     children, cells, used = lo.shape[0], rows.shape[1], 1
     place = np.zeros(rows.shape[0], dtype=np.int64)
@@ -330,9 +330,9 @@ def estimate_families(families, answers, rules, results):  # type: ignore[no-unt
         if not good:
             continue
         x, counts = np.empty((children, cells)), np.empty((children, cells), dtype=np.int64)
-        made, violation, gap, good = fit_family(_equations(answers, family, total_query, b), fitting, x)
+        solves, violation, gap, good = fit_family(_equations(answers, family, total_query, b), fitting, x)
         results.iterations[parent], results.measures[parent, 0], results.measures[parent, 1] = (
-            made,
+            solves,
             violation,
             gap,
         )

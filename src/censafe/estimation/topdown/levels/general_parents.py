@@ -66,7 +66,7 @@ class RootProblem:
     def _equations(self, objective: LevelObjective) -> Equations:
         """Normal equations of the members side by side, on some of the places."""
 
-        def made(chosen: Integers) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
+        def equations(chosen: Integers) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
             h, b = np.zeros((1, len(chosen), len(chosen))), np.zeros((1, len(chosen)))
             for member, (first, last) in zip(self.members, pairwise(self.edges), strict=True):
                 here = np.flatnonzero((chosen >= first) & (chosen < last))
@@ -74,7 +74,7 @@ class RootProblem:
                 h[0, here[:, None], here[None, :]] = stack[0]
             return h, np.zeros(1, np.int32), b
 
-        return made
+        return equations
 
     def split(self, counts: Integers) -> Iterator[tuple[int, Integers, Integers]]:
         """Position, cells and counts of every member, from counts at all places."""
@@ -214,7 +214,7 @@ def _passes(objective: LevelObjective, rules: CellRules, family: Family) -> tupl
 
     Of a root the sums over the attribute with the most levels are fitted before its cells. A root has no parent whose empty cells are
     known. Most of its cells hold nobody or few, so that counts that cannot be negative come out too large in sum, and what is left for
-    the large cells too small. The sums do not suffer from that: their estimates come first and are held.
+    the large cells too small. The sums do not suffer from that: their estimates come first and are kept.
     """
 
     def equations(own: LevelObjective) -> Equations:

@@ -64,9 +64,9 @@ def joint_pair(histograms: Sequence[MeasuredHistogram]) -> JointPair | None:
         True
     """
     units = [
-        one
-        for one in histograms
-        if one.schema.record is ProtectedUnit.HOUSEHOLD and one.schema.schema.shape == _OCCUPANCY
+        histogram
+        for histogram in histograms
+        if histogram.schema.record is ProtectedUnit.HOUSEHOLD and histogram.schema.schema.shape == _OCCUPANCY
     ]
     for persons in histograms:
         rule = persons.schema.facilities
@@ -82,7 +82,7 @@ _Sides = tuple[Integers, Integers]
 """Fewest and most occupied units of every geounit of a level."""
 
 
-@proven("joint.proof.md", digest="3db333af4b884062")
+@proven("joint.proof.md", digest="5b188820169be397")
 def household_limits(
     spine: Spine,
     schema: HistogramSchema,
@@ -130,14 +130,14 @@ def household_limits(
     counts = units.copy()
     counts[:, HOUSEHOLDS] = occupied
     totals = {
-        level.name: one.totals
-        for level, one in zip(spine.levels, limits, strict=True)
-        if one.totals is not None
+        level.name: limit.totals
+        for level, limit in zip(spine.levels, limits, strict=True)
+        if limit.totals is not None
     }
     groups = {
-        level.name: one.groups
-        for level, one in zip(spine.levels, limits, strict=True)
-        if one.groups is not None
+        level.name: limit.groups
+        for level, limit in zip(spine.levels, limits, strict=True)
+        if limit.groups is not None
     }
     known = [level.name for level in spine.levels if level.name in totals or level.name in groups]
     bounded = replace(schema, facilities=own)
@@ -145,7 +145,7 @@ def household_limits(
     return level_limits(spine, bounded, constraints, counts, totals, groups)
 
 
-@proven("joint.proof.md", digest="69cc3546548b9687")
+@proven("joint.proof.md", digest="fcf3a9af96be90dc")
 def occupied_limits(
     spine: Spine,
     rule: Facilities,
@@ -177,7 +177,7 @@ def occupied_limits(
     known = [depth for depth, one in enumerate(persons) if one.totals is not None or one.groups is not None]
     if not known:
         return tuple(limits)
-    found, counts = list(limits), sum_vectors(spine, units)
+    bounded, counts = list(limits), sum_vectors(spine, units)
     cap = min(largest, rule.largest[HOUSEHOLDS])
     least, most = _own_sides(spine.levels[known[-1]], rule, counts[known[-1]], persons[known[-1]], cap)
     for depth in range(known[-1], -1, -1):
@@ -187,11 +187,11 @@ def occupied_limits(
             starts = level.first_child[:-1]
             least, most = np.add.reduceat(least, starts), np.add.reduceat(most, starts)
         if (least > 0).any() or (most < housing).any():
-            found[depth] = _of_cells(limits[depth], least, most)
-    return tuple(found)
+            bounded[depth] = _of_cells(limits[depth], least, most)
+    return tuple(bounded)
 
 
-@proven("joint.proof.md", digest="31d84f0475a6fcc6")
+@proven("joint.proof.md", digest="9e1eb94a1c8a3c57")
 def lived_in_limits(
     spine: Spine, housing: Integers, limits: Sequence[LevelLimits], homes: Integers, largest: int
 ) -> tuple[LevelLimits, ...]:
@@ -220,13 +220,16 @@ def lived_in_limits(
         ([1, 3], [2, 4], 4, 6)
     """
     needed, filled = -(-homes // largest), np.minimum(homes, housing)
-    found = []
-    for level, one, own, least, most in zip(
-        spine.levels, limits, *(sum_vectors(spine, each) for each in (housing, needed, filled)), strict=True
+    bounded = []
+    for level, limit, own, least, most in zip(
+        spine.levels,
+        limits,
+        *(sum_vectors(spine, numbers) for numbers in (housing, needed, filled)),
+        strict=True,
     ):
-        _require_same(level, own, one.totals)
-        found.append(_of_cells(one, least, most))
-    return tuple(found)
+        _require_same(level, own, limit.totals)
+        bounded.append(_of_cells(limit, least, most))
+    return tuple(bounded)
 
 
 def _of_cells(limits: LevelLimits, least: Integers, most: Integers) -> LevelLimits:
@@ -285,7 +288,7 @@ def _sides(
     housing: Integers,
     largest: int,
 ) -> _Sides:
-    """Fewest and most occupied units beside exact totals: a household has from one person to the largest number."""
+    """Fewest and most occupied units under exact totals: a household has from one person to the largest number."""
     most = np.minimum(totals - fewest, housing)
     least = -(-np.maximum(totals - room, 0) // largest)
     wrong = np.flatnonzero(least > most)
@@ -352,7 +355,7 @@ def bounded_facts(
     public: PublicFacts,
     levels: Mapping[str, Sequence[SparseLevel]],
 ) -> PublicFacts:
-    """What is known when a histogram is estimated: beside what is published exactly, the bounds from the other one."""
+    """What is known when a histogram is estimated: what is published exactly, and the bounds from the other one."""
     pair = _pair(config)
     if pair is None or histogram.name not in (pair.persons.name, pair.units.name):
         return public

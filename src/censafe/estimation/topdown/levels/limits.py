@@ -55,11 +55,11 @@ def compact_form(schema: HistogramSchema, constraints: Sequence[LinearConstraint
     Example:
         >>> from censafe.model.topdown.histograms import constraints_on
         >>> from censafe.products.topdown.configuration.config import load_config
-        >>> persons, held = (load_config(name).histogram("persons") for name in ("pl94-us", "dhc-us"))
+        >>> persons, units = (load_config(name).histogram("persons") for name in ("pl94-us", "dhc-us"))
         >>> form = compact_form(persons.schema, constraints_on(persons))
         >>> form.kinds.name, form.fewest, form.exact
         ('hhgq', (0, 1, 1, 1, 1, 1, 1, 1), 'State')
-        >>> compact_form(held.schema, constraints_on(held)) is None
+        >>> compact_form(units.schema, constraints_on(units)) is None
         True
     """
     totals: list[str | None] = []
@@ -255,7 +255,7 @@ def _stated(
         raise ValueError("totals must have one value of 0 or more a geounit")
     if form.kinds is None:
         return LevelLimits(totals, units, units, groups=groups)
-    lower, upper = (units * np.asarray(each, np.int64) for each in (form.fewest, form.most))
+    lower, upper = (units * np.asarray(bound, np.int64) for bound in (form.fewest, form.most))
     return LevelLimits(totals, lower, upper, groups=groups, kinds=form.kinds.label)
 
 
@@ -291,10 +291,10 @@ def _with_total(
         starts = level.first_child[:-1]
         least = np.maximum(least, np.add.reduceat(below[0], starts, axis=0))
         most = np.minimum(most, np.add.reduceat(below[1], starts, axis=0))
-    least, most = _beside_total(least, most, totals)
+    least, most = _within_total(least, most, totals)
     single = 1 << np.arange(kinds)
     lower, upper = least[:, single], most[:, single]
-    implied = _beside_total(lower @ sets.T, upper @ sets.T, totals)
+    implied = _within_total(lower @ sets.T, upper @ sets.T, totals)
     tighter = ((least > implied[0]) | (most < implied[1])).any(axis=0)
     cuts = None
     if tighter.any():
@@ -319,7 +319,7 @@ def _with_groups(level: SpineLevel, limits: LevelLimits, groups: GroupTotals) ->
         return None
     sets = np.arange(1 << kinds)[:, None] >> np.arange(kinds) & 1
     least, most = limits.lower @ sets.T, limits.upper @ sets.T
-    sides = _beside_total(bounds[0] @ sets.T, bounds[1] @ sets.T, groups.totals)
+    sides = _within_total(bounds[0] @ sets.T, bounds[1] @ sets.T, groups.totals)
     group, first = np.unique(groups.of[inside], return_index=True)
     for values, side in zip((least, most), sides, strict=True):
         values[inside] = 0
@@ -327,7 +327,7 @@ def _with_groups(level: SpineLevel, limits: LevelLimits, groups: GroupTotals) ->
     return least, most
 
 
-def _beside_total(least: Integers, most: Integers, totals: Integers) -> _Sides:
+def _within_total(least: Integers, most: Integers, totals: Integers) -> _Sides:
     """What a total leaves to every set of kinds, given the sides of all other kinds (the reverse order)."""
     known = totals[:, None]
     return np.maximum(least, known - most[:, ::-1]), np.minimum(most, known - least[:, ::-1])

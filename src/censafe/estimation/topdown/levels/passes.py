@@ -33,12 +33,12 @@ class Fit:
 
     Args:
         labels: answer of every cell in each of its queries, each of shape (K,).
-        held: queries whose fitted answers the fits after it in the outer pass keep, each of shape (K,).
+        retained: queries whose fitted answers the fits after it in the outer pass keep, each of shape (K,).
     """
 
     labels: tuple[Labels, ...]
     equations: Equations
-    held: tuple[Labels, ...] = ()
+    retained: tuple[Labels, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ def _through(
         roundings.append(rounded.method)
         counts = rounded.counts
         if number < len(passes) - 1:
-            problem = _holding(problem, outer.rounding[-1], counts, cell)
+            problem = _with_fixed_answers(problem, outer.rounding[-1], counts, cell)
         elif len(first) != problem.cells:
             raise CheckError("the last pass of a level does not tell all cells apart")
     return ParentEstimate(counts, tuple(solves), tuple(roundings))
@@ -116,12 +116,12 @@ def _through(
 def _fitted(
     problem: ParentProblem, outer: OuterPass, solver: Solver, solves: list[L2Result]
 ) -> tuple[Floats, ParentProblem, Integers]:
-    """The last fit of an outer pass, its problem without the answers held inside the pass, its coarse cells."""
+    """The last fit of an outer pass, its problem without the answers kept inside the pass, its coarse cells."""
     finest = [*outer.fits[-1].labels, *(label for inner in outer.rounding for label in inner)]
     current = problem
     for fit in outer.fits[:-1]:
-        coarse, cell = coarsen(current, fit, [*fit.labels, *fit.held])
-        current = _holding(current, fit.held, _solved(coarse, solver, solves), cell)
+        coarse, cell = coarsen(current, fit, [*fit.labels, *fit.retained])
+        current = _with_fixed_answers(current, fit.retained, _solved(coarse, solver, solves), cell)
     coarse, cell = coarsen(current, outer.fits[-1], finest)
     x, unheld = _solved(coarse, solver, solves), len(problem.rows)
     return (
@@ -182,13 +182,13 @@ def coarsen(problem: ParentProblem, fit: Fit, labels: list[Labels]) -> tuple[Par
     return coarse, cell
 
 
-def _holding(
-    problem: ParentProblem, held: tuple[Labels, ...], x: Floats | Integers, cell: Integers
+def _with_fixed_answers(
+    problem: ParentProblem, retained: tuple[Labels, ...], x: Floats | Integers, cell: Integers
 ) -> ParentProblem:
     """The problem with answers of a coarse point as side rows; of queries that refine each other only the finest."""
     rows, answers = [], []
-    for label in held:
-        if any(other is not label and _refines(other, label) for other in held):
+    for label in retained:
+        if any(other is not label and _refines(other, label) for other in retained):
             continue
         groups, group = np.unique(label, return_inverse=True)
         member = np.zeros((len(groups), problem.cells), dtype=np.uint8)

@@ -50,7 +50,7 @@ def estimated_batches(level: ParentLevel, workers: int | EngineWorkers) -> Itera
     """Estimate the batches of a level; the result does not depend on who does it."""
     source, batches = level.task.objective.source, level.batches
     if isinstance(workers, int) or not isinstance(source, PartedAnswers) or not batches:
-        # a county of 2,500 tracts takes as long as hundreds of batches of others; the results of a level are held in any case
+        # a county of 2,500 tracts takes as long as hundreds of batches of others; the results of a level stay in memory in any case
         work, threads = partial(estimate_parents, level), threads_of(workers)
         yield from worked_ahead(work, batches, threads, ahead=max(1, len(batches)))
         return

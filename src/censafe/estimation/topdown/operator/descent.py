@@ -57,17 +57,17 @@ class OperatorTask:
 
     Args:
         parents: None at the root, as `above` is.
-        held: exact sums of its geounits over the held groups of the first pass, as a level of histograms of them.
+        exact_sums: sums of its geounits over the groups of the first pass, as a level of histograms of them.
         open: records that these sums leave out, for their group is open, with the published sum and the kind of every group;
             None where there are none.
-        further: answers beside the measurements, to the last query of the rules; None without.
+        further: answers in addition to the measurements, to the last query of the rules; None without.
     """
 
     level: SpineLevel
     parents: SparseLevel | None
     above: SpineLevel | None
     objective: LevelObjective
-    held: SparseLevel
+    exact_sums: SparseLevel
     rules: OperatorRules
     open: tuple[OpenRecords, Integers, Integers] | None = None
     further: FurtherLevel | None = None
@@ -120,8 +120,8 @@ def _family(task: OperatorTask, unit: int) -> OperatorFamily | None:
     first, last = task.children(unit)
     if task.above is not None and last - first == 1:
         return None
-    held, right = _held(task, first, last)
-    cell, count = _cells(task, unit, held)
+    groups, right = _group_sums(task, first, last)
+    cell, count = _cells(task, unit, groups)
     name = str((task.level if task.above is None else task.above).names(np.array([unit]))[0])
     if not len(cell):
         if right.any():
@@ -134,11 +134,11 @@ def _family(task: OperatorTask, unit: int) -> OperatorFamily | None:
         rows, published, kind = task.open
         span = rows.rows(first, last)
         if span.start < span.stop:
-            open_sums = OpenSums(rows, (first, last), published[held], kind[held])
-    family = OperatorFamily(name, cell, count, held, right, open_sums, answers, values, weights)
+            open_sums = OpenSums(rows, (first, last), published[groups], kind[groups])
+    family = OperatorFamily(name, cell, count, groups, right, open_sums, answers, values, weights)
     if task.further is None:
         return family
-    return task.further.beside(family, first, last, len(task.objective.labels))
+    return task.further.added_to(family, first, last, len(task.objective.labels))
 
 
 def _answers(
@@ -164,10 +164,13 @@ def _answers(
     return answers, values
 
 
-def _held(task: OperatorTask, first: int, last: int) -> tuple[Integers, Integers]:
+def _group_sums(task: OperatorTask, first: int, last: int) -> tuple[Integers, Integers]:
     """The exact sums of consecutive geounits: groups that any of them may have, rising, and the matrix of sums."""
-    pointer = task.held.node_ptr[first : last + 1]
-    group, count = task.held.cell[pointer[0] : pointer[-1]], task.held.count[pointer[0] : pointer[-1]]
+    pointer = task.exact_sums.node_ptr[first : last + 1]
+    group, count = (
+        task.exact_sums.cell[pointer[0] : pointer[-1]],
+        task.exact_sums.count[pointer[0] : pointer[-1]],
+    )
     present = np.unique(group).astype(np.int64)
     if task.open is not None:
         rows, published, kind = task.open
@@ -181,15 +184,15 @@ def _held(task: OperatorTask, first: int, last: int) -> tuple[Integers, Integers
     return present, right
 
 
-def _cells(task: OperatorTask, unit: int, held: Integers) -> tuple[NDArray[np.int32], Integers | None]:
+def _cells(task: OperatorTask, unit: int, groups: Integers) -> tuple[NDArray[np.int32], Integers | None]:
     """Cells of a parent and their counts; of a root all that may hold records."""
     parents = task.parents
     if parents is not None:
         span = slice(int(parents.node_ptr[unit]), int(parents.node_ptr[unit + 1]))
         return parents.cell[span], parents.count[span].astype(np.int64)
-    label = task.rules.passes[0].held
+    label = task.rules.passes[0].group
     mask = np.zeros(int(label.max()) + 1, np.bool_)
-    mask[held] = True
+    mask[groups] = True
     return np.flatnonzero(task.rules.allowed & mask[label]).astype(np.int32), None
 
 
@@ -230,7 +233,7 @@ def _part(
         parents=parents.part(first, last),
         above=part_of_geounits(above, first, last),
         objective=own,
-        held=task.held.part(start, end),
+        exact_sums=task.exact_sums.part(start, end),
         rules=task.rules,
         open=None if task.open is None else (_open(task.open[0], start, end), *task.open[1:]),
         further=further,
@@ -357,26 +360,26 @@ class OperatorDescent(EstimationFromRoot):
         self,
         histogram: MeasuredHistogram,
         spine: Spine,
-        held: ExactSums,
+        exact_sums: ExactSums,
         observer: Observer,
         choices: Choices,
         workers: int | EngineWorkers = 1,
         further: FurtherAnswers | None = None,
     ) -> None:
         super().__init__(histogram, spine, observer, choices, workers)
-        self._held = held
+        self._exact_sums = exact_sums
         self._further = further
         self._rules: dict[object, OperatorRules] = {}
 
     def _estimated(
         self, depth: int, objective: LevelObjective, parents: SparseLevel | None, above: SpineLevel | None
     ) -> tuple[SparseLevel, LevelReport]:
-        level, opened = self._spine.levels[depth], self._held.open_at(depth)
+        level, opened = self._spine.levels[depth], self._exact_sums.open_at(depth)
         if opened is not None and depth:
             split = self.split if self.split is not None else self._recovered(depth - 1)
             opened = (replace(opened[0], split=split), *opened[1:])
         task = OperatorTask(
-            level, parents, above, objective, self._held.levels[depth], self._rules_of(level.name), opened,
+            level, parents, above, objective, self._exact_sums.levels[depth], self._rules_of(level.name), opened,
             None if self._further is None else self._further.at(depth),
         )  # fmt: skip
         level_counts, report, self.split = estimate_operator_level(
@@ -386,17 +389,17 @@ class OperatorDescent(EstimationFromRoot):
 
     def _recovered(self, depth: int) -> Integers | None:
         """A split of the open records that a finished level allows, for one that was stored without."""
-        opened = self._held.open_at(depth)
+        opened = self._exact_sums.open_at(depth)
         if opened is None:
             return None
         rows, published, kind = replace(opened[0], split=None), *opened[1:]
         groups = {(int(p), int(k)): g for g, (p, k) in enumerate(zip(published, kind, strict=True))}
-        level, decided = self._levels[depth], self._held.levels[depth]
+        level, decided = self._levels[depth], self._exact_sums.levels[depth]
         split = np.zeros((len(rows.count), rows.width), np.int64)
         for area in np.unique(rows.area).tolist():
             own = slice(int(level.node_ptr[area]), int(level.node_ptr[area + 1]))
             known = slice(int(decided.node_ptr[area]), int(decided.node_ptr[area + 1]))
-            left = np.bincount(self._held.label[level.cell[own]], level.count[own], len(kind)).astype(
+            left = np.bincount(self._exact_sums.label[level.cell[own]], level.count[own], len(kind)).astype(
                 np.int64
             )
             np.subtract.at(left, decided.cell[known], decided.count[known])
@@ -414,13 +417,13 @@ class OperatorDescent(EstimationFromRoot):
         passes, measured = self._histogram.passes[level], tuple(self._histogram.query_shares[level])
         key = (passes, measured)
         if key not in self._rules:
-            rules = operator_rules(self._histogram, level, self._held, self._choices)
+            rules = operator_rules(self._histogram, level, self._exact_sums, self._choices)
             self._rules[key] = rules if self._further is None else with_query(rules, self._further.label)
         return self._rules[key]
 
 
 def operator_rules(
-    histogram: MeasuredHistogram, level: str, held: ExactSums, choices: Choices
+    histogram: MeasuredHistogram, level: str, exact_sums: ExactSums, choices: Choices
 ) -> OperatorRules:
     """The passes of a level: each tells apart what the last query of its rounding does, and holds the columns of the one before.
 
@@ -430,7 +433,7 @@ def operator_rules(
     """
     schema, passes = histogram.schema, passes_of(histogram, level, choices)
     stages: list[OperatorPass] = []
-    label, allowed = held.label, schema.allowed()
+    label, allowed = exact_sums.label, schema.allowed()
     for fitted, rounded in _outer_passes(passes, schema, label, allowed):
         inner = measured_fits(histogram, level, fitted)
         fits = [query for queries in inner for query in queries]
@@ -452,7 +455,7 @@ def operator_rules(
 
 
 def _outer_passes(
-    passes: Passes, schema: HistogramSchema, held: NDArray[np.int32], allowed: NDArray[np.bool_]
+    passes: Passes, schema: HistogramSchema, published: NDArray[np.int32], allowed: NDArray[np.bool_]
 ) -> Iterator[tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]]:
     """Queries to fit and to round of every pass; one whose columns the exact sums part is fitted with the next, as an inner pass before it."""
     fits: tuple[tuple[str, ...], ...] = ()
@@ -462,7 +465,9 @@ def _outer_passes(
         fits, rounds = (*fits, *fitted), (*rounds, *rounded)
         names = [text for inner in rounds for text in inner]
         parted = (
-            bool(names) and not begun and not is_sum(schema.query(names[-1]).label[allowed], held[allowed])
+            bool(names)
+            and not begun
+            and not is_sum(schema.query(names[-1]).label[allowed], published[allowed])
         )
         if parted and place < len(passes.l2):
             continue

@@ -210,8 +210,8 @@ def kinds_of_sets(bits: Integers, width: int) -> Integers:
     """Kinds of every set, rising, and -1 after them, shape (n, width)."""
     sets, of_set = np.unique(bits, return_inverse=True)
     kinds = np.full((len(sets), width), -1, np.int64)
-    for i, one in enumerate(sets.tolist()):
-        own = [kind for kind in range(one.bit_length()) if one >> kind & 1]
+    for i, combination in enumerate(sets.tolist()):
+        own = [kind for kind in range(combination.bit_length()) if combination >> kind & 1]
         kinds[i, : len(own)] = own
     return kinds[of_set.reshape(-1)]
 

@@ -176,7 +176,7 @@ def _reduce(curvature, missed_column, rest):  # type: ignore[no-untyped-def]
 @compiled(float64[::1](_CURVATURE))
 def _diagonal(curvature):  # type: ignore[no-untyped-def]
     """Diagonal of the curvature of the rows after the columns are eliminated."""
-    found = curvature.of_row.copy()
+    diagonal = curvature.of_row.copy()
     for v in range(curvature.column.shape[0]):
         inverse = curvature.inverse[v]
         own = inverse
@@ -184,8 +184,8 @@ def _diagonal(curvature):  # type: ignore[no-untyped-def]
             own = inverse * (1.0 - inverse / curvature.of_column[curvature.column[v]])
         for f in range(curvature.row.shape[1]):
             if curvature.row[v, f] >= 0:
-                found[curvature.row[v, f]] += own
-    return found
+                diagonal[curvature.row[v, f]] += own
+    return diagonal
 
 
 @compiled(int64(_CURVATURE, float64[::1], float64, float64[::1]))
@@ -274,13 +274,13 @@ def _search(entries, sums, dual, row, column):  # type: ignore[no-untyped-def]
         for k in range(column.shape[0]):
             dual.column[k] = from_column[k] + length * column[k]
         evaluate(entries, sums, dual)
-        found, _ = _slope(dual, row, column)
-        if abs(found) <= _ENOUGH * slope:
+        derivative, _ = _slope(dual, row, column)
+        if abs(derivative) <= _ENOUGH * slope:
             return
-        if found > 0.0:
-            near, near_slope = length, found
+        if derivative > 0.0:
+            near, near_slope = length, derivative
         else:
-            far, far_slope = length, found
+            far, far_slope = length, derivative
         if far < 0.0:
             length *= _LONGER
             continue

@@ -31,7 +31,7 @@ class OperatorFamily:
     Args:
         cell: cells that the parent has, rising, shape (K,).
         count: of them, int64; None at a root.
-        held: the groups of the first pass that some child may have, rising, shape (G,).
+        groups: those of the first pass that some child may have, rising, shape (G,).
         right: their exact sums, int64, shape (C, G); without the records that are still open.
         answers: of every fitted query the answers that the cells belong to, rising.
         values: of every fitted query, int64, shape (C, answers).
@@ -41,7 +41,7 @@ class OperatorFamily:
     name: str
     cell: NDArray[np.int32]
     count: Integers | None
-    held: Integers
+    groups: Integers
     right: Integers
     open: OpenSums | None
     answers: dict[int, Integers] = field(repr=False)
@@ -66,30 +66,30 @@ class OpenSums:
 
 
 def pass_columns(
-    one: OperatorPass, family: OperatorFamily
+    stage: OperatorPass, family: OperatorFamily
 ) -> tuple[Integers, NDArray[np.int32], Integers | None]:
     """Columns of a pass, a cell of each, and what the parent has of each; None at a root."""
-    name, first, place = np.unique(one.column[family.cell], return_index=True, return_inverse=True)
+    name, first, place = np.unique(stage.column[family.cell], return_index=True, return_inverse=True)
     column = None
     if family.count is not None:
         column = np.bincount(place, family.count, len(name)).astype(np.int64)
     return name.astype(np.int64), family.cell[first], column
 
 
-def positions(names: Integers, wanted: NDArray[np.int32], parent: str) -> Integers:
+def positions(names: Integers, values: NDArray[np.int32], parent: str) -> Integers:
     """Positions of groups among rising names."""
-    place = np.searchsorted(names, wanted)
-    if len(wanted) and not (len(names) and np.array_equal(names[np.minimum(place, len(names) - 1)], wanted)):
+    place = np.searchsorted(names, values)
+    if len(values) and not (len(names) and np.array_equal(names[np.minimum(place, len(names) - 1)], values)):
         raise CheckError(f"{parent}: cells lie where none of its children may have records")
     return place
 
 
 def observed_answers(
-    rules: OperatorRules, one: OperatorPass, family: OperatorFamily, cell: NDArray[np.int32]
+    rules: OperatorRules, stage: OperatorPass, family: OperatorFamily, cell: NDArray[np.int32]
 ) -> list[Observed]:
     """The answers of the queries of a pass for its columns, those of earlier inner passes with larger weights."""
     observed = []
-    for query, factor in zip(one.fits, one.factors or (1.0,) * len(one.fits), strict=True):
+    for query, factor in zip(stage.fits, stage.factors or (1.0,) * len(stage.fits), strict=True):
         group = np.searchsorted(family.answers[query], rules.labels[query][cell]).astype(np.int32)
         weight = family.weights[:, query] * factor
         observed.append(Observed(group, family.values[query], weight))
@@ -159,27 +159,27 @@ def estimate_operator_parent(
 ) -> tuple[Integers, OperatorResult]:
     """Fit and round every pass, whose columns are exact sums of the next; counts of the children, shape (C, K), and how they were found."""
     result = OperatorResult()
-    held_name, right = family.held, family.right
+    groups, right = family.groups, family.right
     if family.open is not None:
         raise CheckError(f"{family.name}: records are still open")
-    for one in rules.passes:
-        column_name, cell, column = pass_columns(one, family)
-        held = positions(held_name, one.held[cell], family.name)
-        _require_sums(family.name, held, column, right)
+    for stage in rules.passes:
+        column_name, cell, column = pass_columns(stage, family)
+        group = positions(groups, stage.group[cell], family.name)
+        _require_sums(family.name, group, column, right)
         problem = pass_problem(
-            held.astype(np.int32), right, column, observed_answers(rules, one, family, cell)
+            group.astype(np.int32), right, column, observed_answers(rules, stage, family, cell)
         )
         x = _fitted(problem, result, wide)
-        right, held_name = _rounded(problem, x, one, cell, result, family.name), column_name
+        right, groups = _rounded(problem, x, stage, cell, result, family.name), column_name
     return right, result
 
 
-def _require_sums(name: str, held: Integers, column: Integers | None, right: Integers) -> None:
+def _require_sums(name: str, group: Integers, column: Integers | None, right: Integers) -> None:
     """Refuse exact sums that the cells of the parent do not have, or that have no cells."""
     sums = right.sum(axis=0)
-    if column is not None and not np.array_equal(np.bincount(held, column, right.shape[1]), sums):
+    if column is not None and not np.array_equal(np.bincount(group, column, right.shape[1]), sums):
         raise CheckError(f"{name}: the exact sums of its children do not add up to its own counts")
-    if (sums[np.bincount(held, minlength=right.shape[1]) == 0] > 0).any():
+    if (sums[np.bincount(group, minlength=right.shape[1]) == 0] > 0).any():
         raise CheckError(f"{name}: records are published where no cell may hold any")
 
 
@@ -211,22 +211,22 @@ def _fitted(problem: PassProblem, result: OperatorResult, wide: bool) -> Floats:
 
 
 def _rounded(
-    problem: PassProblem, x: Floats, one: OperatorPass, cell: NDArray[np.int32], result: OperatorResult, name: str
+    problem: PassProblem, x: Floats, stage: OperatorPass, cell: NDArray[np.int32], result: OperatorResult, name: str
 ) -> Integers:  # fmt: skip
     """Counts of the columns of a pass, shape (C, K)."""
     counts, entries, sums = problem.fixed, problem.entries, problem.sums
     if not len(entries.child):
         return counts
-    chain = np.ascontiguousarray([link[cell[problem.free]] for link in one.chain], np.int32)
+    chain = np.ascontiguousarray([link[cell[problem.free]] for link in stage.chain], np.int32)
     open_counts = np.zeros((len(counts), len(problem.free)), np.int64)
     cost, failed = round_pass(
-        entries, x, problem.held, problem.right, sums.column.astype(np.int64),
-        chain.reshape(len(one.chain), len(problem.free)), open_counts,
+        entries, x, problem.group, problem.right, sums.column.astype(np.int64),
+        chain.reshape(len(stage.chain), len(problem.free)), open_counts,
     )  # fmt: skip
     if failed:
         raise CheckError(f"{name}: {int(failed)} exact sums could not be met by integers")
     result.cost += cost
-    exchange_units(entries, x, problem.held, sums, problem.scale, open_counts)
+    exchange_units(entries, x, problem.group, sums, problem.scale, open_counts)
     counts[:, problem.free] = open_counts
     return counts
 
@@ -244,7 +244,7 @@ class FurtherLevel:
     values: Integers = field(repr=False)
     weights: Floats = field(repr=False)
 
-    def beside(self, family: OperatorFamily, first: int, last: int, number: int) -> OperatorFamily:
+    def added_to(self, family: OperatorFamily, first: int, last: int, number: int) -> OperatorFamily:
         """A family with these answers as those of one query more."""
         answers = np.unique(self.label[family.cell]).astype(np.int64)
         return replace(
@@ -327,8 +327,8 @@ def with_query(rules: OperatorRules, label: NDArray[np.int32]) -> OperatorRules:
     place = next(
         at for at, one in enumerate(rules.passes) if is_sum(one.column[rules.allowed], narrow)
     )  # the last one tells all cells apart
-    one = rules.passes[place]
-    factors = one.factors or (1.0,) * len(one.fits)
-    changed = replace(one, fits=(*one.fits, number), factors=(*factors, max(factors)))
+    stage = rules.passes[place]
+    factors = stage.factors or (1.0,) * len(stage.fits)
+    changed = replace(stage, fits=(*stage.fits, number), factors=(*factors, max(factors)))
     passes = (*rules.passes[:place], changed, *rules.passes[place + 1 :])
     return replace(rules, passes=passes, labels=(*rules.labels, label))

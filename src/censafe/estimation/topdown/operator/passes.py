@@ -23,16 +23,16 @@ class OperatorPass:
     Args:
         column: of every cell of the schema the column that it belongs to, int32, shape (cells,).
         fits: ordinals of the measured queries of the pass; each of their answers is a sum of columns.
-        held: of every cell the exact sum that it belongs to: a published one in the first pass, a column of the pass before
+        group: of every cell the exact sum that it belongs to: a published one in the first pass, a column of the pass before
             in the others. Every one is a sum of columns.
-        chain: sums of columns that rounding keeps close, coarse to fine, each inside a held sum.
+        chain: sums of columns that rounding keeps close, coarse to fine, each inside an exact sum.
         factors: by which the weight of an answer grows, by query, above 1 for those of earlier inner passes; without them
             all weights are those of the measurements.
     """
 
     column: _Label = field(repr=False)
     fits: tuple[int, ...]
-    held: _Label = field(repr=False)
+    group: _Label = field(repr=False)
     chain: tuple[_Label, ...] = field(default=(), repr=False)
     factors: tuple[float, ...] = ()
 
@@ -53,17 +53,20 @@ class OperatorRules:
         if not self.passes:
             raise CheckError("a level needs at least one pass")
         narrow = _Narrowed(self.allowed)
-        for number, one in enumerate(self.passes):
+        for number, stage in enumerate(self.passes):
             what = f"pass {number + 1}"
-            if len(one.factors) not in (0, len(one.fits)) or min(one.factors, default=1.0) <= 0.0:
+            if len(stage.factors) not in (0, len(stage.fits)) or min(stage.factors, default=1.0) <= 0.0:
                 raise CheckError(f"{what} needs a factor above 0 for each of its queries")
-            sums = [(f"query {query}", self.labels[query]) for query in one.fits]
-            sums += [("what is held", one.held), *((f"link {n}", link) for n, link in enumerate(one.chain))]
+            sums = [(f"query {query}", self.labels[query]) for query in stage.fits]
+            sums += [
+                ("an exact sum", stage.group),
+                *((f"link {n}", link) for n, link in enumerate(stage.chain)),
+            ]
             for name, label in sums:
-                _require_sums(what, name, narrow(one.column), narrow(label))
-            for above, link in zip((one.held, *one.chain), one.chain, strict=False):
+                _require_sums(what, name, narrow(stage.column), narrow(label))
+            for above, link in zip((stage.group, *stage.chain), stage.chain, strict=False):
                 _require_sums(what, "a link of the chain", narrow(link), narrow(above))
-            if number and one.held is not self.passes[number - 1].column:
+            if number and stage.group is not self.passes[number - 1].column:
                 raise CheckError(f"{what} must hold the columns of the pass before")
         last = narrow(self.passes[-1].column)
         if np.bincount(last - last.min(initial=0)).max(initial=0) > 1:

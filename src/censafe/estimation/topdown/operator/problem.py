@@ -73,7 +73,7 @@ class Observed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PassProblem:
-    """What one pass asks of one parent.
+    """The problem of one pass of one parent.
 
     Args:
         fixed: counts that follow from the exact sums alone, int64, shape (C, K).
@@ -84,7 +84,7 @@ class PassProblem:
 
     fixed: Integers = field(repr=False)
     free: Integers = field(repr=False)
-    held: NDArray[np.int32] = field(repr=False)
+    group: NDArray[np.int32] = field(repr=False)
     right: Integers = field(repr=False)
     entries: Entries = field(repr=False)
     sums: Sums = field(repr=False)
@@ -113,23 +113,23 @@ class PassProblem:
 
 
 @compiled(int64(int64[:, ::1], int32[::1], int64[::1], int64[:, ::1], int32[::1], int32[::1]))
-def _list_entries(right, held, column, fixed, child_out, column_out):  # type: ignore[no-untyped-def]
+def _list_entries(right, group, column, fixed, child_out, column_out):  # type: ignore[no-untyped-def]
     """List the pairs that the exact sums leave open and write what they decide; returns their number.
 
-    A held sum of one child takes whole columns; a held sum of one column takes the sums of the children. ``column`` are the counts
+    An exact sum of one child takes all of its columns; an exact sum of one column takes the sums of the children. ``column`` are the counts
     of the parent, of no length where there is none.
     """
     children, sums = right.shape
     members, positive = np.zeros(sums, dtype=np.int64), np.zeros(sums, dtype=np.int64)
-    for k in range(held.shape[0]):
-        members[held[k]] += 1
+    for k in range(group.shape[0]):
+        members[group[k]] += 1
     for c in range(children):
         for g in range(sums):
             positive[g] += right[c, g] > 0
-    found = 0
+    entries = 0
     for c in range(children):
-        for k in range(held.shape[0]):
-            g = held[k]
+        for k in range(group.shape[0]):
+            g = group[k]
             if right[c, g] <= 0:
                 continue
             if members[g] == 1:
@@ -138,13 +138,13 @@ def _list_entries(right, held, column, fixed, child_out, column_out):  # type: i
                 fixed[c, k] = column[k]
             else:
                 if child_out.shape[0] > 0:
-                    child_out[found], column_out[found] = c, k
-                found += 1
-    return found
+                    child_out[entries], column_out[entries] = c, k
+                entries += 1
+    return entries
 
 
 def pass_problem(
-    held: NDArray[np.int32],
+    group: NDArray[np.int32],
     right: Integers,
     column: Integers | None,
     observed: list[Observed],
@@ -153,27 +153,27 @@ def pass_problem(
     """Presolve a pass of a parent and set up what is left.
 
     Args:
-        held: exact sum of every column, shape (K,).
+        group: exact sum of every column, shape (K,).
         right: exact sums of every child, int64, shape (C, sums).
         column: counts of the parent by column, int64, shape (K,); None at a root.
         possible: which columns a child may have, shape (C, K), where that differs within exact sums; then nothing is fixed.
     """
     counts = np.zeros(0, np.int64) if column is None else column
-    fixed = np.zeros((len(right), len(held)), np.int64)
+    fixed = np.zeros((len(right), len(group)), np.int64)
     if possible is None:
         none = np.zeros(0, np.int32)
-        size = _list_entries(right, held, counts, fixed, none, none)
+        size = _list_entries(right, group, counts, fixed, none, none)
         child, place = np.empty(size, np.int32), np.empty(size, np.int32)
         if size:
-            _list_entries(right, held, counts, fixed, child, place)
+            _list_entries(right, group, counts, fixed, child, place)
     else:
-        child, place = (found.astype(np.int32) for found in np.nonzero(possible & (right[:, held] > 0)))
+        child, place = (places.astype(np.int32) for places in np.nonzero(possible & (right[:, group] > 0)))
         size = len(child)
     free, back = np.unique(place, return_inverse=True)
     new = back.astype(np.int32)
     open_column = counts[free] - fixed[:, free].sum(axis=0) if column is not None else counts
-    # a held sum is open at every child or at none: its columns are many and its children are several
-    used, label = np.unique(held[free], return_inverse=True)
+    # an exact sum is open at every child or at none: its columns are many and its children are several
+    used, label = np.unique(group[free], return_inverse=True)
     families = [_Family(label.astype(np.int32), right[:, used].astype(np.float64), np.zeros(len(right)))]
     curvature, target = np.zeros(size), np.zeros(size)
     for query in observed:
@@ -185,7 +185,7 @@ def pass_problem(
     scale = float(curvature.max(initial=0.0)) or 1.0
     target /= np.where(curvature > 0.0, curvature, 1.0)
     return PassProblem(
-        fixed, free, held[free], right,
+        fixed, free, group[free], right,
         Entries(child, new, target, curvature / scale),
         _stacked(families, len(right), open_column.astype(np.float64), scale),
         scale,

@@ -8,7 +8,7 @@ are. With e_i what rounding has added to answer i, and w_i its weight, an exchan
 
     sum_i w_i e_i^2
 
-by a least amount, so that answers whose noise is large beside a unit cost no time.
+by a least amount, so that answers whose noise is large compared with a unit cost no time.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ def _point(place, x, own, member, point, allowed):  # type: ignore[no-untyped-de
 
 
 @compiled(boolean(int64[:, ::1], int64[::1], PARENT_SUMS))
-def _exact(whole, right, sums):  # type: ignore[no-untyped-def]
+def _exact(rounded, right, sums):  # type: ignore[no-untyped-def]
     """Whether integers meet the exact sum of every child and the counts of the parent."""
     good = True
     for i in range(right.shape[0]):
-        good = good and whole[i].sum() == right[i]
+        good = good and rounded[i].sum() == right[i]
     for j in range(sums.p.shape[0] if sums.coupled else 0):
-        good = good and whole[:, j].sum() == sums.p[j]
+        good = good and rounded[:, j].sum() == sums.p[j]
     return good
 
 
@@ -94,12 +94,12 @@ def _exact(whole, right, sums):  # type: ignore[no-untyped-def]
         ENTRIES, float64[::1], int32[::1], int64[:, ::1], int64[::1], int32[:, ::1], int64[:, ::1]
     )
 )
-def round_pass(entries, x, held, right, column, chain, counts):  # type: ignore[no-untyped-def]
+def round_pass(entries, x, group, right, column, chain, counts):  # type: ignore[no-untyped-def]
     """Round the open columns, keeping exact sums and the counts of the parent.
 
     Args:
         x: fractional point, shape (N,).
-        held: exact sum of every column, shape (K,).
+        group: exact sum of every column, shape (K,).
         right: exact sums of the children, shape (C, sums).
         chain: sums that are kept close, coarse to fine, shape (L, K).
         counts: receives the integers, zeros before, shape (C, K).
@@ -107,11 +107,11 @@ def round_pass(entries, x, held, right, column, chain, counts):  # type: ignore[
     children, columns = counts.shape
     coupled = column.shape[0] > 0
     place = _places(entries, children, columns)
-    order = np.argsort(held, kind="mergesort")
+    order = np.argsort(group, kind="mergesort")
     start, cost, failed = 0, 0.0, 0
     while start < columns:
-        g, stop = held[order[start]], start
-        while stop < columns and held[order[stop]] == g:
+        g, stop = group[order[start]], start
+        while stop < columns and group[order[stop]] == g:
             stop += 1
         member, own = order[start:stop], np.flatnonzero(right[:, g] > 0)
         point = np.empty((own.shape[0], member.shape[0]))
@@ -124,13 +124,13 @@ def round_pass(entries, x, held, right, column, chain, counts):  # type: ignore[
         sums = ParentSums(
             column[member] if coupled else np.zeros(member.shape[0], dtype=np.int64), coupled, exact.sum()
         )
-        tree, whole = _tree(links), np.zeros(point.shape, dtype=np.int64)
+        tree, rounded = _tree(links), np.zeros(point.shape, dtype=np.int64)
         weight = np.ones(tree.parent.shape[0], dtype=np.int64)
-        found = round_snapped(point, sums, _sides(allowed, exact), tree, weight, 0, whole)
-        failed += found < 0.0 or not _exact(whole, exact, sums)
-        cost += max(found, 0.0)
+        distance = round_snapped(point, sums, _sides(allowed, exact), tree, weight, 0, rounded)
+        failed += distance < 0.0 or not _exact(rounded, exact, sums)
+        cost += max(distance, 0.0)
         for i in range(own.shape[0]):
-            counts[own[i]][member] = whole[i]
+            counts[own[i]][member] = rounded[i]
         start = stop
     return cost, failed
 
@@ -154,26 +154,26 @@ _GATHERED = tuple_type(_Gathered, int32[:, ::1], int64[::1], int64[::1], float64
 
 
 @compiled(boolean(int32[::1], int64, int32[::1]))
-def _about_several(label, size, held):  # type: ignore[no-untyped-def]
+def _about_several(label, size, group):  # type: ignore[no-untyped-def]
     """Whether a group of columns belongs to several exact sums."""
     of = np.full(size, np.int32(-1))
     several = False
-    for k in range(held.shape[0]):
+    for k in range(group.shape[0]):
         a = label[k]
         if a >= 0:
-            several = several or (of[a] >= 0 and of[a] != held[k])
-            of[a] = held[k]
+            several = several or (of[a] >= 0 and of[a] != group[k])
+            of[a] = group[k]
     return several
 
 
 @compiled(_GATHERED(SUMS, int32[::1]))
-def _gathered(sums, held):  # type: ignore[no-untyped-def]
+def _gathered(sums, group):  # type: ignore[no-untyped-def]
     """The families that exchanges heed, without errors; the first family of the sums are the exact ones."""
-    found = np.zeros(sums.size.shape[0], dtype=np.bool_)
+    several = np.zeros(sums.size.shape[0], dtype=np.bool_)
     for family in range(1, sums.size.shape[0]):
-        found[family] = _about_several(sums.label[family], sums.size[family], held)
-    chosen = np.flatnonzero(found)
-    label = np.empty((chosen.shape[0], held.shape[0]), dtype=np.int32)
+        several[family] = _about_several(sums.label[family], sums.size[family], group)
+    chosen = np.flatnonzero(several)
+    label = np.empty((chosen.shape[0], group.shape[0]), dtype=np.int32)
     for i in range(chosen.shape[0]):
         label[i] = sums.label[chosen[i]]
     error = np.zeros(sums.right.shape[0])
@@ -255,29 +255,29 @@ def _move(child, give, take, counts, state, answers):  # type: ignore[no-untyped
 @compiled(int64(int64, int64, int64[::1], int64[:, ::1], int8[:, ::1], _GATHERED, float64))
 def _exchange(child, other, member, counts, state, answers, least):  # type: ignore[no-untyped-def]
     """Exchange units of one exact sum while that helps; returns how often."""
-    made = 0
+    exchanges = 0
     while True:
         give, take = _best_pair(child, other, member, state, answers, least)
         if give < 0:
-            return made
+            return exchanges
         _move(child, give, take, counts, state, answers)
         if other >= 0:
             _move(other, take, give, counts, state, answers)
-        made += 1
+        exchanges += 1
 
 
 @compiled(int64(ENTRIES, float64[::1], int32[::1], SUMS, float64, int64[:, ::1]))
-def exchange_units(entries, x, held, sums, scale, counts):  # type: ignore[no-untyped-def]
+def exchange_units(entries, x, group, sums, scale, counts):  # type: ignore[no-untyped-def]
     """Exchange units between columns of one exact sum while that brings the answers closer.
 
     Every exchange lowers the squares by a least amount, so there is an end.
 
     Args:
         x: fractional point, shape (N,).
-        held: exact sum of every column, shape (K,).
+        group: exact sum of every column, shape (K,).
         counts: floor or ceiling of every entry, changed, shape (C, K).
     """
-    answers = _gathered(sums, held)
+    answers = _gathered(sums, group)
     if answers.size.shape[0] == 0:
         return 0
     state = np.zeros(counts.shape, dtype=np.int8)
@@ -288,18 +288,18 @@ def exchange_units(entries, x, held, sums, scale, counts):  # type: ignore[no-un
             state[child, column] = 1 if more > 0.0 else -1
         _add_error(child, column, more, answers)
     children, coupled, least = counts.shape[0], sums.column.shape[0] > 0, _LEAST_GAIN / scale
-    order = np.argsort(held, kind="mergesort")
-    first = np.searchsorted(held[order], np.arange(held.max() + 2))
+    order = np.argsort(group, kind="mergesort")
+    first = np.searchsorted(group[order], np.arange(group.max() + 2))
     partners = min(children - 1, _PARTNERS) if coupled else 1
-    made = 0
+    exchanges = 0
     for _ in range(_SWEEPS):
-        before = made
+        before = exchanges
         for g in range(first.shape[0] - 1):
             member = order[first[g] : first[g + 1]]
             for child in range(children if member.shape[0] > 1 else 0):
                 for step in range(partners):
                     other = (child + 1 + step) % children if coupled else -1
-                    made += _exchange(child, other, member, counts, state, answers, least)
-        if made == before:
+                    exchanges += _exchange(child, other, member, counts, state, answers, least)
+        if exchanges == before:
             break
-    return made
+    return exchanges

@@ -49,17 +49,17 @@ class _Split(NamedTuple):
 
     row: Integers  # (n,) of every unknown
     need: Integers  # (n,) place in ``least``
-    total: Integers  # (n,) place in ``wanted``
+    total: Integers  # (n,) place in ``target``
     group: Integers  # (n,) group of the parent
     cell: Integers  # (rows,) area, published sum and set of kinds of every row
     slot: Integers  # (n,) cell and kind
     records: Integers  # (rows,)
     least: Integers  # of a block and kind
-    wanted: Floats  # of an area and group
+    target: Floats  # of an area and group
     parent: Integers | None  # by group
 
     def distance(self, x: Integers) -> float:
-        return float(np.abs(np.bincount(self.total, x, len(self.wanted)) - self.wanted).sum())
+        return float(np.abs(np.bincount(self.total, x, len(self.target)) - self.target).sum())
 
     def meets(self, x: Integers) -> bool:
         """Whether a split is one; in whole numbers."""
@@ -77,14 +77,14 @@ def _total(place: Integers, x: Integers, size: int) -> Integers:
 
 
 def split_open(
-    rows: OpenRecords, span: tuple[int, int], groups: dict[tuple[int, int], int], wanted: Floats,
+    rows: OpenRecords, span: tuple[int, int], groups: dict[tuple[int, int], int], target: Floats,
     parent: Integers | None,
 ) -> tuple[Integers, Integers] | None:  # fmt: skip
     """Split the open records of consecutive geounits among kinds, close to an estimate, so that their blocks can follow.
 
     Args:
         span: first and one past the last geounit.
-        wanted: estimated open records of every geounit and group, shape (C, G).
+        target: estimated open records of every geounit and group, shape (C, G).
         parent: open records of the parent by group, shape (G,); None at a root.
 
     Returns:
@@ -94,7 +94,7 @@ def split_open(
     at = rows.rows(*span)
     kinds = kinds_of_sets(rows.kinds[at], rows.width)
     row, column = np.nonzero(kinds >= 0)
-    split, size = _unknowns(rows, span, groups, wanted, parent, (row, kinds[row, column]))
+    split, size = _unknowns(rows, span, groups, target, parent, (row, kinds[row, column]))
     x = None if rows.split is None else rows.split[at][row, column]
     if x is not None and not split.meets(x):
         raise CheckError(
@@ -105,13 +105,13 @@ def split_open(
         return None
     blocks = np.zeros(kinds.shape, np.int64)
     blocks[row, column] = x
-    totals = np.zeros(wanted.size, np.int64)
+    totals = np.zeros(target.size, np.int64)
     np.add.at(totals, size, x)
-    return totals.reshape(wanted.shape), blocks
+    return totals.reshape(target.shape), blocks
 
 
 def _unknowns(
-    rows: OpenRecords, span: tuple[int, int], groups: dict[tuple[int, int], int], wanted: Floats,
+    rows: OpenRecords, span: tuple[int, int], groups: dict[tuple[int, int], int], target: Floats,
     parent: Integers | None, choices: tuple[Integers, Integers],
 ) -> tuple[_Split, Integers]:  # fmt: skip
     """The split of consecutive geounits, and the area and group of every unknown as one number."""
@@ -127,10 +127,10 @@ def _unknowns(
     cell = np.unique(np.stack([area, published, rows.kinds[at]], axis=1), axis=0, return_inverse=True)[1]
     cell = cell.reshape(-1).astype(np.int64)
     slot = np.unique(cell[row] * radix + kind, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    of_sum = area[row] * wanted.shape[1] + group
+    of_sum = area[row] * target.shape[1] + group
     used, place = np.unique(of_sum, return_inverse=True)
     split = _Split(
-        row, of_need, place.reshape(-1), group, cell, slot, rows.count[at], need[:, 3], wanted.ravel()[used], parent,
+        row, of_need, place.reshape(-1), group, cell, slot, rows.count[at], need[:, 3], target.ravel()[used], parent,
     )  # fmt: skip
     return split, of_sum
 
@@ -171,7 +171,7 @@ def _flow(split: _Split, stay: Integers) -> Integers:
     free = split.records - _total(split.row, stay, len(split.records))
     slots, first = np.unique(split.slot, return_index=True)
     of_slot = split.cell[split.row[first]]
-    cells, sums = int(split.cell.max()) + 1, len(split.wanted)
+    cells, sums = int(split.cell.max()) + 1, len(split.target)
     single = split.parent is None
     sinks = 1 if split.parent is None else len(split.parent)
     nodes = cells + sums + sinks
@@ -183,8 +183,8 @@ def _flow(split: _Split, stay: Integers) -> Integers:
         supply[-1] = -free.sum()
     else:
         supply[cells + sums :] = _total(split.group, stay, sinks) - split.parent
-    floor = np.floor(split.wanted)
-    part, have = split.wanted - floor, _total(split.total, stay, sums)
+    floor = np.floor(split.target)
+    part, have = split.target - floor, _total(split.total, stay, sums)
     unit = 1 << max(0, min(_UNIT_BITS, 60 - 2 * (nodes + 1).bit_length()))
     ends = np.arange(cells, cells + sums), cells + sums + group
     arcs = (
@@ -205,9 +205,9 @@ def _program_split(split: _Split, branches: int | None) -> Integers | None:
     The distance of a sum from the estimate bends only at whole numbers: records up to its floor, the one that crosses it and those
     beyond are three unknowns, so that the relaxed program has mostly whole solutions.
     """
-    size, sums = len(split.row), len(split.wanted)
+    size, sums = len(split.row), len(split.target)
     width = size + 3 * sums
-    every, each = np.arange(size), np.arange(sums)
+    every, of_sum = np.arange(size), np.arange(sums)
     blocks = [
         (split.row, split.records, split.records),
         (split.need, split.least, np.full(len(split.least), np.inf)),
@@ -219,15 +219,15 @@ def _program_split(split: _Split, branches: int | None) -> Integers | None:
     ]
     entries = (
         (split.total, every, np.ones(size)),
-        *((each, size + part * sums + each, -np.ones(sums)) for part in range(3)),
+        *((of_sum, size + part * sums + of_sum, -np.ones(sums)) for part in range(3)),
     )
     row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
     matrices.append(coo_array((value, (row, column)), shape=(sums, width)))
     low, high = (
         np.concatenate([*(block[side] for block in blocks), np.zeros(sums)]).astype(float) for side in (1, 2)
     )
-    floor = np.floor(split.wanted)
-    cost = np.concatenate([np.zeros(size), -np.ones(sums), 1 - 2 * (split.wanted - floor), np.ones(sums)])
+    floor = np.floor(split.target)
+    cost = np.concatenate([np.zeros(size), -np.ones(sums), 1 - 2 * (split.target - floor), np.ones(sums)])
     upper = np.concatenate([np.full(size, np.inf), floor, np.ones(sums), np.full(sums, np.inf)])
     program = Program(cost, vstack(matrices, format="csr"), low, high, 0.0, upper, np.arange(width) < size)
     solution = solve_program(program, nodes=branches, gap=_GAP)
@@ -255,12 +255,14 @@ def settle_open(rules: OperatorRules, family: OperatorFamily) -> tuple[OperatorF
     if opened is None:
         return family, None
     groups = {(int(p), int(k)): g for g, (p, k) in enumerate(zip(opened.published, opened.kind, strict=True))}
-    wanted = np.maximum(_estimate(rules, family, opened, groups) - family.right, 0.0)
+    target = np.maximum(_estimate(rules, family, opened, groups) - family.right, 0.0)
     left = None
     if family.count is not None:
-        group = positions(family.held, rules.passes[0].held[family.cell], family.name)
-        left = np.bincount(group, family.count, len(family.held)).astype(np.int64) - family.right.sum(axis=0)
-    settled = split_open(opened.rows, opened.span, groups, wanted, left)
+        group = positions(family.groups, rules.passes[0].group[family.cell], family.name)
+        left = np.bincount(group, family.count, len(family.groups)).astype(np.int64) - family.right.sum(
+            axis=0
+        )
+    settled = split_open(opened.rows, opened.span, groups, target, left)
     if settled is None:
         raise CheckError(
             f"{family.name}: no split among kinds of facility meets its own counts and the facilities of its children"
@@ -272,7 +274,7 @@ def _estimate(
     rules: OperatorRules, family: OperatorFamily, opened: OpenSums, groups: dict[tuple[int, int], int]
 ) -> Floats:
     """Records of every child and group by least squares under the published sums alone, shape (C, G)."""
-    one, first = rules.passes[0], opened.span[0]
+    stage, first = rules.passes[0], opened.span[0]
     rows = opened.rows.rows(*opened.span)
     child, published, kinds = (
         opened.rows.area[rows] - first,
@@ -288,18 +290,18 @@ def _estimate(
     right = np.zeros((len(family.right), len(sums)), np.int64)
     np.add.at(right.T, of_group, family.right.T)
     np.add.at(right, (child, np.searchsorted(sums, published)), opened.rows.count[rows])
-    _, cell, column = pass_columns(one, family)
-    group = positions(family.held, one.held[cell], family.name)
+    _, cell, column = pass_columns(stage, family)
+    group = positions(family.groups, stage.group[cell], family.name)
     problem = pass_problem(
         of_group[group].astype(np.int32),
         right,
         column,
-        observed_answers(rules, one, family, cell),
+        observed_answers(rules, stage, family, cell),
         can[:, group],
     )
     dual = zero_multipliers(problem)
     climb(problem.entries, problem.sums, dual, _ROUGH)
-    wanted = np.zeros(family.right.shape)
+    estimate = np.zeros(family.right.shape)
     entries = problem.entries
-    np.add.at(wanted, (entries.child, group[problem.free[entries.column]]), dual.x)
-    return wanted
+    np.add.at(estimate, (entries.child, group[problem.free[entries.column]]), dual.x)
+    return estimate

@@ -63,9 +63,9 @@ class BalancedRecords:
 @compiled(boolean(int64, int64, RECORDS, RULES, int32[::1]))
 def _may_exchange(i, j, records, rules, alike):  # type: ignore[no-untyped-def]
     """Whether two records may exchange their variants."""
-    one, other = records.kind[i], records.kind[j]
-    may = rules.allowed[one, records.variant[j]] and rules.allowed[other, records.variant[i]]
-    return may and alike[one] == alike[other]
+    kind_i, kind_j = records.kind[i], records.kind[j]
+    may = rules.allowed[kind_i, records.variant[j]] and rules.allowed[kind_j, records.variant[i]]
+    return may and alike[kind_i] == alike[kind_j]
 
 
 @compiled(int64(RECORDS, RULES, boolean[::1], int32[::1], int32[::1], int64[::1]))
@@ -75,7 +75,7 @@ def balance(records, rules, chosen, group, alike, net):  # type: ignore[no-untyp
     Args:
         chosen: which variants the balanced records have, shape (V,).
     """
-    found, variant, kind = 0, records.variant, records.kind
+    exchanges, variant, kind = 0, records.variant, records.kind
     for b in range(records.pointer.shape[0] - 1):
         first, last = records.pointer[b], records.pointer[b + 1]
         for i in range(first, last):
@@ -90,9 +90,9 @@ def balance(records, rules, chosen, group, alike, net):  # type: ignore[no-untyp
                     variant[i], variant[j] = variant[j], variant[i]
                     net[group[kind[i]]] -= 1
                     net[group[kind[j]]] += 1
-                    found += 1
+                    exchanges += 1
                     break
-    return found
+    return exchanges
 
 
 @compiled(boolean(int64, int64, boolean, RECORDS, RULES))
@@ -109,7 +109,7 @@ def _may(i, j, exchange, records, rules):  # type: ignore[no-untyped-def]
 @compiled(types.UniTuple(int64, 2)(int64, int64, int64, int64, boolean, RECORDS, RULES))
 def _pair(b, s, other, t, exchange, records, rules):  # type: ignore[no-untyped-def]
     """Two records of two blocks and signatures that may change places, those of one group first; -1 where none may."""
-    found_i, found_j = np.int64(-1), np.int64(-1)
+    first_i, first_j = np.int64(-1), np.int64(-1)
     for i in range(records.pointer[b], records.pointer[b + 1]):
         if rules.signature[records.variant[i]] != s:
             continue
@@ -118,9 +118,9 @@ def _pair(b, s, other, t, exchange, records, rules):  # type: ignore[no-untyped-
                 continue
             if records.group[i] == records.group[j]:
                 return np.int64(i), np.int64(j)
-            if found_i < 0 and _may(i, j, exchange, records, rules):
-                found_i, found_j = np.int64(i), np.int64(j)
-    return found_i, found_j
+            if first_i < 0 and _may(i, j, exchange, records, rules):
+                first_i, first_j = np.int64(i), np.int64(j)
+    return first_i, first_j
 
 
 @compiled(void(int64, int64, int64, int64, RECORDS, RULES))
@@ -139,16 +139,16 @@ def _trade(b, i, other, j, records, rules):  # type: ignore[no-untyped-def]
 def _is_first(i, b, records, rules):  # type: ignore[no-untyped-def]
     """Whether no record before is of the same signature in its block."""
     s = rules.signature[records.variant[i]]
-    found = True
+    first = True
     for k in range(records.pointer[b], i):
-        found = found and rules.signature[records.variant[k]] != s
-    return found
+        first = first and rules.signature[records.variant[k]] != s
+    return first
 
 
 @compiled(types.UniTuple(int64, 3)(int64, int64, int64, boolean, int64, RECORDS, RULES, SEARCH))
 def _best_partner(b, i, other, exchange, best, records, rules, search):  # type: ignore[no-untyped-def]
     """The trade of a signature of a block with another block that lowers what both miss below ``best``: change and records, -1 for none."""
-    found_i, found_j = np.int64(-1), np.int64(-1)
+    best_i, best_j = np.int64(-1), np.int64(-1)
     signature, variant, change, seen = rules.signature, records.variant, search.change, search.seen
     last, reach, sums = rules.code.shape[0] - 1, search.table.shape[3] // 2, rules.sums
     s, there = signature[variant[i]], search.misses[other]
@@ -168,8 +168,8 @@ def _best_partner(b, i, other, exchange, best, records, rules, search):  # type:
         if both < best:
             first, second = _pair(b, s, other, t, exchange, records, rules)
             if first >= 0:
-                best, found_i, found_j = both, first, second
-    return best, found_i, found_j
+                best, best_i, best_j = both, first, second
+    return best, best_i, best_j
 
 
 @compiled(boolean(int64, int64, SEARCH))
@@ -212,8 +212,8 @@ def _chosen_variants(
         return None
     kinds, kind = np.unique(records.kind[span], return_inverse=True)
     may = np.zeros((len(kinds), len(rules.sums)), np.bool_)
-    for place, one in enumerate(kinds.tolist()):
-        may[place, rules.signature[rules.allowed[one]]] = True
+    for place, number in enumerate(kinds.tolist()):
+        may[place, rules.signature[rules.allowed[number]]] = True
     at, signature = np.nonzero(may)
     own = np.zeros(may.shape, np.int64)
     np.add.at(own, (kind, rules.signature[records.variant[span]]), 1)
@@ -269,8 +269,8 @@ def _least_changed(
         Program(
             np.concatenate([np.zeros(size), -np.ones(len(stays))]),
             matrix,
-            np.concatenate([total, np.zeros(len(stays)), [one for _, one, _ in limits]]),
-            np.concatenate([total, np.full(len(stays), np.inf), [one for _, _, one in limits]]),
+            np.concatenate([total, np.zeros(len(stays)), [low for _, low, _ in limits]]),
+            np.concatenate([total, np.full(len(stays), np.inf), [high for _, _, high in limits]]),
             0.0,
             upper,
             True,
@@ -286,7 +286,7 @@ def _variants(
     records_by_signature: Integers,
     rules: Rules,
 ) -> tuple[NDArray[np.int32], int]:
-    """Variants with the wanted records by kind and signature: records stay where they can, the others change in the fewest recodes."""
+    """Variants with the required records by kind and signature: records stay where they can, the others change in the fewest recodes."""
     variant, left = before.copy(), records_by_signature.copy()
     waits = []
     for i, (k, s) in enumerate(zip(kind.tolist(), rules.signature[before].tolist(), strict=True)):
@@ -304,7 +304,7 @@ def _variants(
     return variant, len(waits)
 
 
-_PRICE = 4.0  # of a record that a relation misses, beside 1 for one recode that a change moves
+_PRICE = 4.0  # of a record that a relation misses, where 1 is that of one recode that a change moves
 _LEAST = 0.25  # by which a return brings net changes nearer to 0: more than one detailed group is worth
 _PULL = 0.02  # by which a recode's group is dearer for every record that changes have put into it
 _MOST_PULL = 0.9
@@ -329,32 +329,34 @@ def _best_variant(b, i, best, records, rules, moved, search):  # type: ignore[no
 
     Variants by which the block misses least are priced first: few others can then be better, for no price is below 0.
     """
-    old, found, least = records.variant[i], np.int64(-1), 0
+    old, variant, least = records.variant[i], np.int64(-1), 0
     allowed, signature, change = rules.allowed[records.kind[i]], rules.signature, search.change
     list_changes(b, signature[old], records, rules, search)
     for v in range(signature.shape[0]):
         if allowed[v]:
             least = min(least, change[signature[v]])
     if least == 0:
-        return best, found
+        return best, variant
     for first in (True, False):
         for v in range(signature.shape[0]):
             own = change[signature[v]]
             if own >= 0 or not allowed[v] or (own == least) != first or _PRICE * own >= best:
                 continue
             value = _PRICE * own + _price(old, v, rules, moved)
-            if value < best or (value == best and 0 <= v < found):
-                best, found = value, np.int64(v)
-    return best, found
+            if value < best or (value == best and 0 <= v < variant):
+                best, variant = value, np.int64(v)
+    return best, variant
 
 
 @compiled(boolean(int64, int64, RECORDS))
 def _is_repeated(i, first, records):  # type: ignore[no-untyped-def]
     """Whether a record before, from the first of the block, is of the same kind and variant."""
-    found = False
+    repeated = False
     for k in range(first, i):
-        found = found or (records.variant[k] == records.variant[i] and records.kind[k] == records.kind[i])
-    return found
+        repeated = repeated or (
+            records.variant[k] == records.variant[i] and records.kind[k] == records.kind[i]
+        )
+    return repeated
 
 
 @compiled(void(int64, int64, int64, RECORDS, RULES, int64[:, ::1]))
@@ -393,13 +395,13 @@ def change_best(b, records, rules, moved, search):  # type: ignore[no-untyped-de
 @compiled(float64(int64, int64, RULES, int64[:, ::1]))
 def _nearer(old, new, rules, moved):  # type: ignore[no-untyped-def]
     """By how much net changes come nearer to 0, all recodes together, when a record takes another variant."""
-    found = 0.0
+    gain = 0.0
     for q in range(rules.recodes.shape[0]):
         a, c = rules.recodes[q, old], rules.recodes[q, new]
         if a != c:
             before = abs(moved[q, a]) + abs(moved[q, c])
-            found += rules.shares[q] * (before - abs(moved[q, a] - 1) - abs(moved[q, c] + 1))
-    return found
+            gain += rules.shares[q] * (before - abs(moved[q, a] - 1) - abs(moved[q, c] + 1))
+    return gain
 
 
 @compiled(void(RULES, int64[:, ::1], float64[::1]))
@@ -414,13 +416,13 @@ def _count_gains(rules, moved, gains):  # type: ignore[no-untyped-def]
 
 @compiled(float64(int64, RULES, int64[:, ::1]))
 def _most_of_leaving(old, rules, moved):  # type: ignore[no-untyped-def]
-    """The most that a record's leaving its variant adds to the gain of another one: groups that both are in count 0 beside it, not less."""
-    found = 0.0
+    """The most that a record's leaving its variant adds to the gain of another one: groups that both are in count 0, not less."""
+    most = 0.0
     for q in range(rules.recodes.shape[0]):
         a = moved[q, rules.recodes[q, old]]
         alone = abs(a) - abs(a - 1)
-        found += rules.shares[q] * max(alone, -(abs(a) - abs(a + 1)))
-    return found
+        most += rules.shares[q] * max(alone, -(abs(a) - abs(a + 1)))
+    return most
 
 
 @compiled(int64(int64, int64, float64[::1], RECORDS, RULES, int64[:, ::1], SEARCH))
@@ -428,7 +430,7 @@ def _way_back(b, i, gains, records, rules, moved, search):  # type: ignore[no-un
     """The variant that brings net changes nearest to 0 while the block misses no more; -1 for none."""
     old, allowed, signature = records.variant[i], rules.allowed[records.kind[i]], rules.signature
     most, listed = _most_of_leaving(old, rules, moved) + _ROUNDING, False
-    best, found = _LEAST, np.int64(-1)
+    best, variant = _LEAST, np.int64(-1)
     for v in range(signature.shape[0]):
         if gains[v] + most <= best or v == old or not allowed[v]:
             continue
@@ -439,8 +441,8 @@ def _way_back(b, i, gains, records, rules, moved, search):  # type: ignore[no-un
             list_changes(b, signature[old], records, rules, search)
             listed = True
         if search.change[signature[v]] <= 0:
-            best, found = value, np.int64(v)
-    return found
+            best, variant = value, np.int64(v)
+    return variant
 
 
 @compiled(int64(RECORDS, RULES, int64, int64[:, ::1]))
@@ -452,7 +454,7 @@ def bring_back(records, rules, slack, moved):  # type: ignore[no-untyped-def]
     """
     search, gains = begun(records, rules, slack), np.empty(rules.signature.shape[0])
     _count_gains(rules, moved, gains)
-    found = 0
+    returned = 0
     for b in range(records.pointer.shape[0] - 1):
         for i in range(records.pointer[b], records.pointer[b + 1]):
             v = _way_back(b, i, gains, records, rules, moved, search)
@@ -460,8 +462,8 @@ def bring_back(records, rules, slack, moved):  # type: ignore[no-untyped-def]
                 _take(b, i, v, records, rules, moved)
                 settled(b, records, rules, search)
                 _count_gains(rules, moved, gains)
-                found += 1
-    return found
+                returned += 1
+    return returned
 
 
 @compiled(types.UniTuple(int64, 2)(RECORDS, RULES, int64, int64[:, ::1], SEARCH))

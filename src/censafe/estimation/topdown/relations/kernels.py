@@ -45,7 +45,7 @@ class Rules(NamedTuple):
     weight: Integers  # (R,) of a record that is missed, above 0; more where other relations depend on it
     allowed: NDArray[np.bool_]  # (kinds, V) variants that a record of a kind may have
     recodes: NDArray[np.int32]  # (Q, V) groups of variants that a change should leave alone
-    shares: Floats  # (Q,) weight of a net change of a recode beside others
+    shares: Floats  # (Q,) weight of a net change of a recode relative to others
 
 
 class Records(NamedTuple):
@@ -69,14 +69,14 @@ RECORDS = tuple_type(
 
 
 @compiled(int64(int64, int64, int64, int64, int64))
-def _misses_of(code, over, target, held, slack):  # type: ignore[no-untyped-def]
-    """What a relation misses whose sum is over its target, beside open records."""
+def _misses_of(code, over, target, open_records, slack):  # type: ignore[no-untyped-def]
+    """What a relation misses whose sum is over its target, with the open records of the block."""
     if code == FREE:
         return 0
     if code == EQUAL:
         return abs(over)
     if code == OPEN and over < 0:
-        return max(-over - slack * held, 0)
+        return max(-over - slack * open_records, 0)
     if code == ANY and target > 0 and over == -target:
         return 1
     return max(over, 0)
@@ -85,11 +85,11 @@ def _misses_of(code, over, target, held, slack):  # type: ignore[no-untyped-def]
 @compiled(int64(int64, RECORDS, RULES, int64))
 def missed(b, records, rules, slack):  # type: ignore[no-untyped-def]
     """What a block misses."""
-    found, held = 0, records.state[b, rules.code.shape[0] - 1]
+    misses, open_records = 0, records.state[b, rules.code.shape[0] - 1]
     for r in range(rules.code.shape[0]):
         over = records.state[b, r] - records.target[b, r]
-        found += rules.weight[r] * _misses_of(rules.code[r], over, records.target[b, r], held, slack)
-    return found
+        misses += rules.weight[r] * _misses_of(rules.code[r], over, records.target[b, r], open_records, slack)
+    return misses
 
 
 @compiled(void(int64, int64, int64, RECORDS, RULES))
@@ -127,11 +127,11 @@ def settled(b, records, rules, search):  # type: ignore[no-untyped-def]
     reach = search.table.shape[3] // 2
     search.misses[b] = missed(b, records, rules, search.slack)
     for more in range(search.table.shape[1]):
-        held = records.state[b, rules.code.shape[0] - 1] + more - 1
+        open_records = records.state[b, rules.code.shape[0] - 1] + more - 1
         for r in range(rules.code.shape[0]):
             for d in range(search.table.shape[3]):
                 over = records.state[b, r] + d - reach - records.target[b, r]
-                own = _misses_of(rules.code[r], over, records.target[b, r], held, search.slack)
+                own = _misses_of(rules.code[r], over, records.target[b, r], open_records, search.slack)
                 search.table[b, more, r, d] = rules.weight[r] * own
 
 
@@ -164,7 +164,7 @@ def list_changes(b, s, records, rules, search):  # type: ignore[no-untyped-def]
     # one loop without calls: a call with named tuples of arrays costs more than what it would do
     last, reach, sums = rules.code.shape[0] - 1, search.table.shape[3] // 2, rules.sums
     for t in range(sums.shape[0]):
-        found, table = -search.misses[b], search.table[b, sums[t, last] - sums[s, last] + 1]
+        change, table = -search.misses[b], search.table[b, sums[t, last] - sums[s, last] + 1]
         for r in range(last):
-            found += table[r, sums[t, r] - sums[s, r] + reach]
-        search.change[t] = found
+            change += table[r, sums[t, r] - sums[s, r] + reach]
+        search.change[t] = change

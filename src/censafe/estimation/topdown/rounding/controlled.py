@@ -188,10 +188,10 @@ def _program(
     for level in nested.label:
         member[level, np.arange(cells)] = 1.0
     chosen = np.flatnonzero(entries.ravel())
-    each = sparse.eye(children)
-    nodes = sparse.kron(each, member, format="csc")[:, chosen]
+    identity = sparse.eye(children)
+    nodes = sparse.kron(identity, member, format="csc")[:, chosen]
     deviation = sparse.eye(nodes.shape[0])
-    rows = sparse.kron(each, problem.rows.astype(np.float64), format="csc")[:, chosen]
+    rows = sparse.kron(identity, problem.rows.astype(np.float64), format="csc")[:, chosen]
     pairs = np.zeros((len(problem.group_totals), children))
     pairs[problem.group[problem.group >= 0], np.flatnonzero(problem.group >= 0)] = 1.0
     groups = sparse.kron(pairs, np.ones((1, cells)), format="csc")[:, chosen]

@@ -234,7 +234,7 @@ def _group_arcs(leaf, bounds, nodes, at, steep, arcs):  # type: ignore[no-untype
 def _node_arcs(fractions, tree, bounds, prices, nodes, at, leaf_source, arcs):  # type: ignore[no-untyped-def]
     """Arcs of the tree nodes of all children, after ``nodes`` nodes and ``at`` arcs; returns the numbers with them.
 
-    ``leaf_source`` receives of every tree node where the arcs of its leaves start, and what these cost beside their own: a node
+    ``leaf_source`` receives of every tree node where the arcs of its leaves start, and what these cost in addition to their own: a node
     with one leaf has no arc, for the leaf takes its cost over. Shape (C, 2, V).
     """
     f, leaf, label, parent = fractions.f, fractions.leaf, tree.label, tree.parent

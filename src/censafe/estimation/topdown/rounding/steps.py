@@ -85,34 +85,34 @@ def number_nodes(levels, label, parent):  # type: ignore[no-untyped-def]
 
 
 @compiled(void(int64[:, ::1], int64, int64, int64[::1]))
-def _take_back(whole, k, units, chosen):  # type: ignore[no-untyped-def]
+def _take_back(floors, k, units, chosen):  # type: ignore[no-untyped-def]
     """Children whose counts of a cell are the largest, each once; -1 where there are none above 0."""
     for i in range(units):
         best = -1
-        for c in range(whole.shape[0]):
+        for c in range(floors.shape[0]):
             taken = False
             for j in range(i):
                 taken = taken or chosen[j] == c
-            if not taken and whole[c, k] > 0 and (best < 0 or whole[c, k] > whole[best, k]):
+            if not taken and floors[c, k] > 0 and (best < 0 or floors[c, k] > floors[best, k]):
                 best = c
         chosen[i] = best
 
 
 @compiled(boolean(int64[:, ::1], float64[:, ::1], boolean[:, ::1], int64[::1]))
-def _lowered(whole, f, leaf, need):  # type: ignore[no-untyped-def]
+def _lowered(floors, f, leaf, need):  # type: ignore[no-untyped-def]
     """Where snapping rounded too many up, take units back from the largest counts; they may return."""
     for k in range(need.shape[0]):
         if need[k] < 0:
             units = -need[k]
-            if units > whole.shape[0]:
+            if units > floors.shape[0]:
                 return False
             chosen = np.empty(units, dtype=np.int64)
-            _take_back(whole, k, units, chosen)
+            _take_back(floors, k, units, chosen)
             for i in range(units):
                 c = chosen[i]
                 if c < 0:
                     return False
-                whole[c, k] -= 1
+                floors[c, k] -= 1
                 f[c, k] = 1.0
                 leaf[c, k] = True
             need[k] = 0
@@ -133,7 +133,7 @@ def _enough(leaf, need):  # type: ignore[no-untyped-def]
 @compiled(
     boolean(float64[:, ::1], boolean[:, ::1], PARENT_SUMS, boolean, int64[:, ::1], FRACTIONS), apart=True
 )
-def _snap(x, allowed, sums, all_positive, whole, fractions):  # type: ignore[no-untyped-def]
+def _snap(x, allowed, sums, all_positive, floors, fractions):  # type: ignore[no-untyped-def]
     """Write floors and fractions of a point, the entries that may go up, and how many must; false where it is too far off."""
     f, leaf, need = fractions.f, fractions.leaf, fractions.need
     children, cells = x.shape
@@ -144,12 +144,12 @@ def _snap(x, allowed, sums, all_positive, whole, fractions):  # type: ignore[no-
     for c in range(children):
         for k in range(cells):
             value = max(x[c, k], 0.0)
-            whole[c, k] = np.int64(np.floor(value + SNAP))
-            f[c, k] = value - whole[c, k] if allowed[c, k] else 0.0
+            floors[c, k] = np.int64(np.floor(value + SNAP))
+            f[c, k] = value - floors[c, k] if allowed[c, k] else 0.0
             if f[c, k] < SNAP:
                 f[c, k] = 0.0
             leaf[c, k] = allowed[c, k] if all_positive else f[c, k] > 0.0
-            need[step * k] -= whole[c, k]
+            need[step * k] -= floors[c, k]
             have[step * k] += leaf[c, k]
     for c in range(children):
         for k in range(cells):
@@ -158,11 +158,11 @@ def _snap(x, allowed, sums, all_positive, whole, fractions):  # type: ignore[no-
     if not _enough(leaf, need):
         return False
     if sums.coupled or need[0] >= 0:
-        return _lowered(whole, f, leaf, need)
-    flat = np.ascontiguousarray(whole.reshape(cells, 1))
+        return _lowered(floors, f, leaf, need)
+    flat = np.ascontiguousarray(floors.reshape(cells, 1))
     shares, leaves = f.reshape(cells, 1), leaf.reshape(cells, 1)
     good = _lowered(flat, shares, leaves, need)
-    whole[0], f[0], leaf[0] = flat[:, 0], shares[:, 0], leaves[:, 0]
+    floors[0], f[0], leaf[0] = flat[:, 0], shares[:, 0], leaves[:, 0]
     return good
 
 
@@ -182,10 +182,10 @@ def _node_of_row(row, label):  # type: ignore[no-untyped-def]
 
 
 @compiled(void(int64[:, ::1], SIDES, int64[:, ::1], int64[:, ::1], int64[:, ::1]))
-def _node_bounds(whole, sides, label, low, high):  # type: ignore[no-untyped-def]
+def _node_bounds(floors, sides, label, low, high):  # type: ignore[no-untyped-def]
     """Least and most units, ceil(lo) - R w and floor(hi) - R w, that may be added to the floors w at tree nodes that are rows."""
     rows, lo, hi = sides.rows, sides.lo, sides.hi
-    children, cells = whole.shape
+    children, cells = floors.shape
     low[:] = -_FAR
     high[:] = _FAR
     for r in range(rows.shape[0]):
@@ -193,7 +193,7 @@ def _node_bounds(whole, sides, label, low, high):  # type: ignore[no-untyped-def
         for c in range(children if v >= 0 else 0):
             have = 0
             for k in range(cells):
-                have += whole[c, k] if rows[r, k] else 0
+                have += floors[c, k] if rows[r, k] else 0
             least = max(np.ceil(lo[c, r] - SNAP), -float(_FAR))
             most = min(np.floor(hi[c, r] + SNAP), float(_FAR))
             low[c, v] = max(low[c, v], np.int64(least) - have)
@@ -201,18 +201,18 @@ def _node_bounds(whole, sides, label, low, high):  # type: ignore[no-untyped-def
 
 
 @compiled(NODE_BOUNDS(int64[:, ::1], SIDES, MARGIN_TREE))
-def _bounds(whole, sides, tree):  # type: ignore[no-untyped-def]
+def _bounds(floors, sides, tree):  # type: ignore[no-untyped-def]
     """What may and must still be added to the floors at the tree nodes of every child, and in the groups."""
     group, nodes = sides.group, tree.parent.shape[0]
-    low = np.empty((whole.shape[0], nodes), dtype=np.int64)
-    high = np.empty((whole.shape[0], nodes), dtype=np.int64)
-    _node_bounds(whole, sides, tree.label, low, high)
+    low = np.empty((floors.shape[0], nodes), dtype=np.int64)
+    high = np.empty((floors.shape[0], nodes), dtype=np.int64)
+    _node_bounds(floors, sides, tree.label, low, high)
     group_need = np.zeros(sides.group_totals.shape[0], dtype=np.int64)
     for g in range(group_need.shape[0]):
         group_need[g] = np.int64(np.rint(sides.group_totals[g]))
-    for c in range(whole.shape[0]):
+    for c in range(floors.shape[0]):
         if group[c] >= 0:
-            group_need[group[c]] -= whole[c].sum()
+            group_need[group[c]] -= floors[c].sum()
     return NodeBounds(low, high, group, group_need)
 
 

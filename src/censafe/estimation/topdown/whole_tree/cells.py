@@ -1,4 +1,4 @@
-"""Cells of a histogram as combinations of attributes that queries tell apart beside exchangeable ones, and what geounits below a level say about them."""
+"""Cells of a histogram as combinations of attributes that queries tell apart and exchangeable ones, and what geounits below a level say about them."""
 
 from __future__ import annotations
 
@@ -264,20 +264,20 @@ class Below:
             self.total_right,
         )
 
-    def add_right_sides(self, families: Families, found: Floats) -> None:
+    def add_right_sides(self, families: Families, sums: Floats) -> None:
         """Add r of all children of some parents to B, parent by parent the matrix (children, cells) in C order."""
-        _add(families.child_ptr, families.child, families.cell_ptr, families.cell, self.right, found)
+        _add(families.child_ptr, families.child, families.cell_ptr, families.cell, self.right, sums)
 
 
 @compiled(void(int64[::1], int64[::1], int64[::1], int32[::1], float64[:, ::1], float64[::1]))
-def _add(child_ptr, child, cell_ptr, cell, right, found):  # type: ignore[no-untyped-def]
+def _add(child_ptr, child, cell_ptr, cell, right, sums):  # type: ignore[no-untyped-def]
     """Add the right sides of every child on the cells of its parent."""
     out = 0
     for parent in range(child_ptr.shape[0] - 1):
         for entry in range(child_ptr[parent], child_ptr[parent + 1]):
             own = right[child[entry]]
             for k in range(cell_ptr[parent], cell_ptr[parent + 1]):
-                found[out] += own[cell[k]]
+                sums[out] += own[cell[k]]
                 out += 1
 
 
@@ -291,14 +291,14 @@ def parts(nodes: int, cells: int) -> Iterator[slice]:
         yield slice(first, min(nodes, first + step))
 
 
-def whole_families(parent: NDArray[np.integer], cells: int) -> Iterator[slice]:
+def sibling_parts(parent: NDArray[np.integer], cells: int) -> Iterator[slice]:
     """Pieces of a level in which siblings stay together: their sums are then the same bits in a part of a tree as in the whole.
 
     Args:
         parent: of every geounit, rising, shape (n,).
 
     Example:
-        >>> [(one.start, one.stop) for one in whole_families(np.array([0, 0, 0, 1, 2, 2]), 1 << 21)]
+        >>> [(one.start, one.stop) for one in sibling_parts(np.array([0, 0, 0, 1, 2, 2]), 1 << 21)]
         [(0, 3), (3, 4), (4, 6)]
     """
     starts = np.append(np.flatnonzero(np.diff(parent, prepend=-1)), len(parent))
@@ -371,7 +371,7 @@ def sum_by(
     return sums
 
 
-def held_total(covariances: Floats, others: int) -> tuple[Floats, Floats]:
+def total_covariances(covariances: Floats, others: int) -> tuple[Floats, Floats]:
     """Covariance of every cell with the total, and the variance of the total.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, query_weight
-from censafe.estimation.topdown.whole_tree.cells import Below, CellBlocks, CoarseFit, held_total, parts
+from censafe.estimation.topdown.whole_tree.cells import Below, CellBlocks, CoarseFit, parts, total_covariances
 from censafe.estimation.topdown.whole_tree.upward import LowerLevel, TreeLevel, own_right_sides
 from censafe.model.arrays import Flags, Floats
 
@@ -33,7 +33,7 @@ def _level(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, *, sums: bool)
     objective = level.objective
     if objective is None or own.right is None:
         return objective
-    variance = held_total(own.covariance, blocks.others)[1]
+    variance = total_covariances(own.covariance, blocks.others)[1]
     known = own.informed.astype(np.float64)
     weight = np.array([query_weight(float(one)) for one in variance]) * known
     totals = np.empty(level.nodes)

@@ -13,19 +13,19 @@ from censafe.model.compiled import compiled
 
 
 @compiled()
-def add_rows(values: NDArray[np.integer], group: Ordinals, found: Ordinals) -> None:
+def add_rows(values: NDArray[np.integer], group: Ordinals, sums: Ordinals) -> None:
     """Add up rows of answers by group."""
     for row in range(values.shape[0]):
-        target, own = found[group[row]], values[row]
+        target, own = sums[group[row]], values[row]
         for column in range(values.shape[1]):
             target[column] += own[column]
 
 
 @compiled()
-def add_estimates(values: Floats, group: Ordinals, found: Floats) -> None:
+def add_estimates(values: Floats, group: Ordinals, sums: Floats) -> None:
     """Add up rows of estimates by group, in their order."""
     for row in range(values.shape[0]):
-        target, own = found[group[row]], values[row]
+        target, own = sums[group[row]], values[row]
         for column in range(values.shape[1]):
             target[column] += own[column]
 
@@ -55,13 +55,13 @@ def joined_sums(children: Iterable[tuple[Flags, Groups]], combinations: int) -> 
         free |= support & (group < 0)
         for number in range(int(group.max(initial=-1)) + 1):
             own = group == number
-            apart = [one for one in sums if not (one & own).any()]
-            overlapping = [one for one in sums if (one & own).any()]
+            apart = [mask for mask in sums if not (mask & own).any()]
+            overlapping = [mask for mask in sums if (mask & own).any()]
             sums = [*apart, np.logical_or.reduce([own, *overlapping])]
     numbers = np.full(combinations, -1, np.int32)
-    known = sorted((one for one in sums if not (one & free).any()), key=lambda one: int(np.argmax(one)))
-    for number, one in enumerate(known):
-        numbers[one] = number
+    known = sorted((mask for mask in sums if not (mask & free).any()), key=lambda mask: int(np.argmax(mask)))
+    for number, mask in enumerate(known):
+        numbers[mask] = number
     return numbers
 
 
@@ -78,7 +78,7 @@ def projections(groups: Groups, support: Flags) -> tuple[Floats, Floats]:
     return np.eye(groups.shape[1]) * support[:, None, :] - means, means
 
 
-def precision_beside(covariances: Floats, support: Flags, groups: Groups) -> tuple[Floats, Floats]:
+def remaining_precisions(covariances: Floats, support: Flags, groups: Groups) -> tuple[Floats, Floats]:
     """Precisions of sums of children, in the subspace that known sums leave.
 
     Args:
@@ -86,12 +86,12 @@ def precision_beside(covariances: Floats, support: Flags, groups: Groups) -> tup
         support: combinations that may hold records, shape (n, M).
         groups: known sums, shape (n, M).
     """
-    beside_known, means = projections(groups, support)
+    remaining, means = projections(groups, support)
     within = covariances.copy()
-    within[:, -1] = beside_known @ covariances[:, -1] @ beside_known
+    within[:, -1] = remaining @ covariances[:, -1] @ remaining
     within[:, -1] += _scale(within[:, -1])[:, None, None] * means
     precisions = inverse(within, support)
-    precisions[:, -1] = beside_known @ precisions[:, -1] @ beside_known
+    precisions[:, -1] = remaining @ precisions[:, -1] @ remaining
     return precisions, filled(precisions, means)
 
 
@@ -103,7 +103,7 @@ def filled(precisions: Floats, means: Floats) -> Floats:
     return full
 
 
-def beside(
+def conditional_covariances(
     blocks: CellBlocks,
     answers: Sequence[tuple[NDArray[np.integer], Floats]],
     below: Floats,

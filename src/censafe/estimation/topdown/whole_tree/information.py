@@ -113,13 +113,13 @@ class PooledAnswers:
         """Some answers of one query at consecutive geounits, shape (last - first, m)."""
         return self.values[query][first:last, chosen].astype(np.float64)
 
-    def gather(self, wanted: Wanted) -> Floats:
-        """Answers, parent by parent, child by child, in the order of `wanted`."""
-        gathered = np.empty(int(wanted.starts[-1]))
-        for parent, (start, end) in enumerate(zip(wanted.starts[:-1], wanted.starts[1:], strict=True)):
-            span = slice(int(wanted.answer_ptr[parent]), int(wanted.answer_ptr[parent + 1]))
-            query, answer = wanted.query[span], wanted.answer[span]
-            child = wanted.child[wanted.child_ptr[parent] : wanted.child_ptr[parent + 1]]
+    def gather(self, reads: Wanted) -> Floats:
+        """Answers, parent by parent, child by child, in the order of `reads`."""
+        gathered = np.empty(int(reads.starts[-1]))
+        for parent, (start, end) in enumerate(zip(reads.starts[:-1], reads.starts[1:], strict=True)):
+            span = slice(int(reads.answer_ptr[parent]), int(reads.answer_ptr[parent + 1]))
+            query, answer = reads.query[span], reads.answer[span]
+            child = reads.child[reads.child_ptr[parent] : reads.child_ptr[parent + 1]]
             own = gathered[start:end].reshape(len(child), len(query))
             edges = np.searchsorted(query, np.arange(len(self.values) + 1))
             for number, values in enumerate(self.values):
@@ -152,8 +152,8 @@ def pooled_objectives(
     below: tuple[NDArray[Any], ...] = ()
     known = np.zeros((0, 0))
     for depth in range(len(objectives) - 1, -1, -1):
-        one, level = objectives[depth], spine.levels[depth]
-        weights = one.weights[one.kinds]
+        objective, level = objectives[depth], spine.levels[depth]
+        weights = objective.weights[objective.kinds]
         place = np.full(len(queries[depth]), -1, np.int64)
         from_below = np.zeros_like(weights)
         if below:
@@ -162,19 +162,21 @@ def pooled_objectives(
             from_below = _sum_weights(known, level.first_child, place)
         known = weights + from_below
         scale = np.where(known > 0, known, 1.0)
-        below = _pooled_answers(one, weights / scale, below, from_below / scale, place, level.first_child)
+        below = _pooled_answers(
+            objective, weights / scale, below, from_below / scale, place, level.first_child
+        )
         table, kinds = np.unique(known, axis=0, return_inverse=True)
         source = cast(
             AnswerSource, PooledAnswers(below)
         )  # weighted means, which the operator form takes as they are
         pooled_levels.insert(
-            0, replace(one, weights=table, kinds=kinds.reshape(-1).astype(np.int32), source=source)
+            0, replace(objective, weights=table, kinds=kinds.reshape(-1).astype(np.int32), source=source)
         )
     return tuple(pooled_levels)
 
 
 def _pooled_answers(
-    one: LevelObjective,
+    objective: LevelObjective,
     own_share: Floats,
     below: Sequence[NDArray[Any]],
     below_share: Floats,
@@ -182,10 +184,10 @@ def _pooled_answers(
     first_child: NDArray[np.int64],
 ) -> tuple[NDArray[Any], ...]:
     """Answers of a level by query: its own and the sums over the children, weighted; the own ones as they are where nothing below is known."""
-    if not isinstance(one.source, StoredAnswers):
+    if not isinstance(objective.source, StoredAnswers):
         raise TypeError("answers are put together of stored ones")
     answers: list[NDArray[Any]] = []
-    for query, values in enumerate(one.source.values):
+    for query, values in enumerate(objective.source.values):
         share = below_share[:, query]
         if not share.any():
             there = own_share[:, query] > 0

@@ -96,7 +96,7 @@ def _moments(blocks: CellBlocks, arrays: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class WholeLevel:
+class LevelSums:
     """Sums over cells of the geounits of a level; geounits of one pattern have the same variances.
 
     Args:
@@ -130,7 +130,7 @@ class _Above:
     estimates: Floats
 
 
-def whole_levels(tree: LinearTree, functionals: Functionals) -> Iterator[WholeLevel]:
+def level_sums(tree: LinearTree, functionals: Functionals) -> Iterator[LevelSums]:
     """Values and variances of sums at every level, the widest first.
 
     With C the covariance from own answers and those below, P the precision of the sum of the parent's children and V that of
@@ -150,7 +150,7 @@ def whole_levels(tree: LinearTree, functionals: Functionals) -> Iterator[WholeLe
             if covariances is not None:
                 covariances[part] = operators
         values, news, place, estimates = _values(tree, depth, above, functionals)
-        yield WholeLevel(values, pattern, variances)
+        yield LevelSums(values, pattern, variances)
         if covariances is not None:
             precision = tree.lower[depth].below[rows[:, 1]]
             change = precision @ covariances @ precision - precision
@@ -271,7 +271,7 @@ def _joined(first: _Table, second: _Table) -> _Table:
     return type(first)(*columns)
 
 
-def whole_members(tree: LinearTree, union_of: NDArray[np.integer]) -> dict[int, Members]:
+def fewest_members(tree: LinearTree, union_of: NDArray[np.integer]) -> dict[int, Members]:
     """Unions of geounits of the lowest level as unions of as few geounits as will do, of any level.
 
     Args:
@@ -350,11 +350,11 @@ def _swept(tree: LinearTree, members: Mapping[int, Members], unions: int) -> Flo
     raise CheckError("a tree without levels has no unions")
 
 
-def _apart(whole: Members, rows: _Rows, nodes: int) -> tuple[Members, _Rows]:
-    """Every pair of union and geounit once: whole geounits, and those of which the union has a part beside or alone."""
-    keys, place = np.unique(whole.union * nodes + whole.node, return_inverse=True)
+def _apart(members: Members, rows: _Rows, nodes: int) -> tuple[Members, _Rows]:
+    """Every pair of union and geounit once: complete geounits, and those of which the union has a part, with or without the rest."""
+    keys, place = np.unique(members.union * nodes + members.node, return_inverse=True)
     weight = np.zeros(len(keys))
-    np.add.at(weight, place.ravel(), whole.weight)
+    np.add.at(weight, place.ravel(), members.weight)
     keys_of_rows = rows.union * nodes + rows.node
     order = np.argsort(keys_of_rows)
     at = np.asarray(np.searchsorted(keys_of_rows[order], keys))
@@ -378,12 +378,12 @@ def _counted(
 
 
 def _sums(
-    whole: Members, parent: Ordinals, pattern: NDArray[np.integer], covariance: Floats, spread: _Rows
+    members: Members, parent: Ordinals, pattern: NDArray[np.integer], covariance: Floats, spread: _Rows
 ) -> tuple[Ordinals, Ordinals, Floats]:
     """Sums over the children of every pair of union and parent of covariance times matrix."""
     width = int(parent.max(initial=0)) + 1
     groups, first, keys, counts = _counted(
-        whole.union * width + parent[whole.node], pattern[whole.node], whole.weight, len(covariance)
+        members.union * width + parent[members.node], pattern[members.node], members.weight, len(covariance)
     )
     others = spread.union * width + parent[spread.node]
     both = np.union1d(groups, others)

@@ -13,21 +13,21 @@ from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers, add_weighted
 from censafe.estimation.topdown.whole_tree.cells import (
     CellBlocks,
-    held_total,
     inverse,
     masked,
     parts,
     positive,
+    sibling_parts,
     sum_by,
-    whole_families,
+    total_covariances,
 )
 from censafe.estimation.topdown.whole_tree.exact_sums import (
     add_estimates,
     add_rows,
-    beside,
+    conditional_covariances,
     joined_sums,
     known_values,
-    precision_beside,
+    remaining_precisions,
     shifts,
 )
 from censafe.model.arrays import Flags, Floats, Ordinals
@@ -68,7 +68,7 @@ class LowerLevel:
         right: that precision times the sum of the children's estimates, shape (n, M, *sizes); None at the lowest level.
         groups: which exactly known sum every combination of a pattern is in, -1 for none, shape (patterns, M).
         known: values of these sums, shape (n, K).
-        held: covariances of averages over the exchangeable attributes once these sums are known, shape (patterns, M, M); that of
+        conditional: covariances of averages over the exchangeable attributes once these sums are known, shape (patterns, M, M); that of
             the estimates where none is.
         lift: what the known values add to an estimate, shape (patterns, M, K).
     """
@@ -83,13 +83,13 @@ class LowerLevel:
     right: Floats | None = field(repr=False)
     groups: NDArray[np.int32] = field(repr=False)
     known: Floats = field(repr=False)
-    held: Floats = field(repr=False)
+    conditional: Floats = field(repr=False)
     lift: Floats = field(repr=False)
 
     def conditioned(self) -> Floats:
         """Covariances of the estimates once what is known exactly is imposed, shape (patterns, subsets, M, M)."""
         covariances = self.covariance.copy()
-        covariances[:, -1] = self.held
+        covariances[:, -1] = self.conditional
         return covariances
 
     def of(self, nodes: slice) -> LowerLevel:
@@ -99,7 +99,7 @@ class LowerLevel:
 
     def totals(self, blocks: CellBlocks, right: Floats, nodes: Ordinals) -> Floats:
         """Estimated totals of some geounits from the right sides of all information, shape (len(nodes),)."""
-        with_total, _ = held_total(self.covariance, blocks.others)
+        with_total, _ = total_covariances(self.covariance, blocks.others)
         sums = right.reshape(len(nodes), blocks.combinations, -1).sum(axis=2)
         return np.asarray((with_total[self.pattern[nodes]] * sums).sum(axis=1))
 
@@ -202,9 +202,9 @@ def _level(blocks: CellBlocks, level: TreeLevel, children: Children | None) -> L
     if children is not None:
         sort = sort[known]
         support[known] &= children.support[sort]
-        exact, whole = precision_beside(children.covariance, children.support, children.groups)
+        exact, full = remaining_precisions(children.covariance, children.support, children.groups)
         inside[known] = masked(exact[sort], support[known])
-        precision[known] = masked(whole[sort], support[known])
+        precision[known] = masked(full[sort], support[known])
         groups[known] = children.groups[sort]
     if level.totals is not None:
         rest = support & (groups < 0)
@@ -214,12 +214,14 @@ def _level(blocks: CellBlocks, level: TreeLevel, children: Children | None) -> L
         own = blocks.curvature(level.objective.labels, level.objective.weights)[kind]
     informed = _informed(blocks, level, kind, support, known)
     covariance = inverse(own + precision, support & informed[:, None])
-    held, lift = covariance[:, -1].copy(), np.zeros((*support.shape, int(groups.max(initial=-1)) + 1))
+    conditional, lift = covariance[:, -1].copy(), np.zeros((*support.shape, int(groups.max(initial=-1)) + 1))
     some = np.flatnonzero((groups >= 0).any(axis=1) & informed)
     answers: list[tuple[NDArray[np.int32], Floats]] = []
     if level.objective is not None:
         answers = list(zip(level.objective.labels, level.objective.weights[kind[some]].T, strict=True))
-    held[some], lift[some] = beside(blocks, answers, inside[some], support[some], groups[some], lift.shape[2])
+    conditional[some], lift[some] = conditional_covariances(
+        blocks, answers, inside[some], support[some], groups[some], lift.shape[2]
+    )
     values = known_values(groups[pattern], None if children is None else children.sums, level.totals)
     right = None
     if children is not None:
@@ -227,14 +229,14 @@ def _level(blocks: CellBlocks, level: TreeLevel, children: Children | None) -> L
         for part in parts(level.nodes, blocks.cells):
             right[part] = blocks.apply(precision[pattern[part]], right[part])
     return LowerLevel(
-        keys, pattern, kind, support, precision, covariance, informed, right, groups, values, held, lift
+        keys, pattern, kind, support, precision, covariance, informed, right, groups, values, conditional, lift
     )  # fmt: skip
 
 
 def _informed(blocks: CellBlocks, level: TreeLevel, kind: Ordinals, support: Flags, known: Flags) -> Flags:
     """Which patterns determine their cells; those without any answers do not have to.
 
-    That is a question of which queries are asked, and not of their weights: children of which all are determined determine the cells
+    That is a matter of the queries, and not of their weights: children of which all are determined determine the cells
     of their parent, and otherwise its own queries have to.
     """
     measured = np.zeros((len(kind), 0), np.bool_)
@@ -294,14 +296,14 @@ def _sorts(
     known = np.logical_and.reduceat(own.informed[which], start[:-1]) if len(which) else np.zeros(0, bool)
     sorts: dict[bytes, int] = {}
     chosen: list[int] = []
-    for one in np.flatnonzero(known & (np.diff(start) > 0)).tolist():
-        part = slice(start[one], start[one + 1])
+    for parent_place in np.flatnonzero(known & (np.diff(start) > 0)).tolist():
+        part = slice(start[parent_place], start[parent_place + 1])
         names = b"".join(own.keys[pattern] for pattern in which[part].tolist())
         key = hashlib.sha256(names + times[part].tobytes()).digest()
         if key not in sorts:
             sorts[key] = len(sorts)
-            chosen.append(one)
-        sort[one] = sorts[key]
+            chosen.append(parent_place)
+        sort[parent_place] = sorts[key]
     return sort, chosen, tuple(sorts)
 
 
@@ -311,7 +313,7 @@ def _estimates(
     """Parents and estimates of the geounits, or at the lowest level of sums of siblings of one pattern."""
     pieces, covariance = parts(level.nodes, blocks.cells), own.conditioned()
     if own.right is None:
-        pieces = whole_families(level.parent, blocks.cells)
+        pieces = sibling_parts(level.parent, blocks.cells)
     for part in pieces:
         nodes = np.arange(part.start, part.stop)
         if own.right is None:

@@ -143,7 +143,7 @@ def card_values(
     geography = replace(place, areas=AreaBlocks(names[inside], area), remarks=())
     tables = _tables(sources, geography, confidence)
     replicated = [one for one in sources if isinstance(one, ReplicatedSource)]
-    titles = source.names.given(codes) if place.listed else source.names.names(names)
+    titles = source.names.names_by_code(codes) if place.listed else source.names.names(names)
     return CardValues(
         place.name,
         tuple(codes[inside].tolist()),

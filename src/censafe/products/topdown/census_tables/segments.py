@@ -190,9 +190,9 @@ def _header_rows(
     layout, codes, size = segment_layout(), section.codes, len(section.codes)
     sumlev, word = section.level["sumlev"], section.level["geography"]
     # a geocode of the spine names the block group of a block as well, which a GEOID does not
-    identifiers = {} if word in OFF_SPINE else source.names.beside(codes)
+    identifiers = {} if word in OFF_SPINE else source.names.codes_and_names(codes)
     geoids = identifiers.get("GEOID", codes)
-    names = identifiers["NAME"] if identifiers else source.names.given(codes)
+    names = identifiers["NAME"] if identifiers else source.names.names_by_code(codes)
     state = str(records[0].codes[0])
     if not OFF_SPINE.get(word, 1):  # areas that may lie in several states
         geoids = np.char.add(state, geoids)

@@ -56,7 +56,7 @@ def level_pieces(
     """A table for all geounits of a level, one row each, in pieces."""
     codes = np.asarray(level.geounits)
     for piece, values in tabulated(table, schema, level, AreaBlocks(codes, np.arange(len(codes)))):
-        identifiers = {"geocode": codes[piece], **areas.beside(codes[piece])}
+        identifiers = {"geocode": codes[piece], **areas.codes_and_names(codes[piece])}
         yield _stamped(_wide(table, identifiers, values, None), stamp)
 
 
@@ -73,8 +73,8 @@ def _identifiers(
         return {geography.name: codes}
     if geography.name in OFF_SPINE:
         joined = region_gisjoins(geography.name.upper(), codes)
-        return {"GEOID": codes, "GISJOIN": joined, "NAME": source.names.given(codes)}
-    identifiers = source.names.beside(codes)
+        return {"GEOID": codes, "GISJOIN": joined, "NAME": source.names.names_by_code(codes)}
+    identifiers = source.names.codes_and_names(codes)
     return identifiers if "GEOID" in identifiers else {"geocode": codes, **identifiers}
 
 

@@ -12,7 +12,7 @@ from censafe.estimation.topdown.levels.facts import (
     DeclaredTotals,
     PublicFacts,
     standard_depth,
-    whole_geounits,
+    standard_geounits,
 )
 from censafe.estimation.topdown.levels.limits import GroupTotals, level_limits
 from censafe.geography.grfc import BlockAreas
@@ -46,7 +46,7 @@ def declared_totals(
         if run.spine is run.standard or names[-1] in declared:
             found.single[name] = totals
             continue
-        whole = whole_geounits(run, depth)
+        whole = standard_geounits(run, depth)
         standard = run.standard.levels[standard_depth(run, depth)].nodes
         if len(whole) == standard:
             found.single[name] = totals

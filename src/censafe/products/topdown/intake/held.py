@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, DataError
-from censafe.estimation.topdown.levels.facts import standard_depth, whole_geounits
+from censafe.estimation.topdown.levels.facts import standard_depth, standard_geounits
 from censafe.estimation.topdown.operator.facilities import ExactSums, FacilityRule, named_blocks
 from censafe.estimation.topdown.operator.passes import combined
 from censafe.geography.spines.sums import sum_histograms
@@ -184,7 +184,7 @@ def require_totals(histogram: MeasuredHistogram, known: KnownBlocks, blocks: Spa
         wrong = np.flatnonzero(declared.groups[name].totals != theirs.groups[name].totals)
     else:
         wrong = np.flatnonzero(declared.single[name] != theirs.single[name])
-        wrong = np.sort(whole_geounits(run, lowest)[wrong])
+        wrong = np.sort(standard_geounits(run, lowest)[wrong])
     if len(wrong):
         codes = run.standard.levels[standard_depth(run, lowest)].names(wrong[:_NAMED])
         raise DataError(

@@ -16,7 +16,7 @@ from censafe.estimation.topdown.levels.facts import (
     DeclaredTotals,
     PublicFacts,
     standard_depth,
-    whole_geounits,
+    standard_geounits,
 )
 from censafe.estimation.topdown.levels.limits import level_limits
 from censafe.geography.geocodes import ALPHABETS, pack_characters
@@ -325,7 +325,7 @@ def totals_of_files(
             continue
         groups = group_totals(run, depth, histogram, table)
         if len(groups.of) == len(groups.totals):
-            known.single[level.name] = groups.totals[whole_geounits(run, depth)]
+            known.single[level.name] = groups.totals[standard_geounits(run, depth)]
         else:
             known.groups[level.name] = groups
     return known

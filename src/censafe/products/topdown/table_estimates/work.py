@@ -11,7 +11,7 @@ import numpy as np
 
 from censafe.geography.area_lists import areas_of_list
 from censafe.model.observer import SilentObserver
-from censafe.planning.prices.table_work import AskedTables, LinearWork
+from censafe.planning.prices.table_work import EstimatedTables, LinearWork
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
@@ -59,7 +59,7 @@ def _linear_work(
     )
 
 
-def work_of_data(config: TopdownConfig, request: AskedTables, data: Path) -> LinearWork | None:
+def work_of_data(config: TopdownConfig, request: EstimatedTables, data: Path) -> LinearWork | None:
     """What a run over these data draws for its tables: by its blocks and facilities and by its exact totals, which it publishes, and by no count else."""
     choice = table_choice(config, request.tables, request.areas)
     if choice is None:
@@ -99,7 +99,9 @@ def work_of_data(config: TopdownConfig, request: AskedTables, data: Path) -> Lin
     )
 
 
-def most_work(config: TopdownConfig, request: AskedTables, geounits: Mapping[str, int]) -> LinearWork | None:
+def most_work(
+    config: TopdownConfig, request: EstimatedTables, geounits: Mapping[str, int]
+) -> LinearWork | None:
     """What a run draws for its tables at most, if areas divide every geounit above the block groups; of those below about as many as a list needs."""
     choice = table_choice(config, request.tables, request.areas)
     if choice is None:

@@ -1,6 +1,6 @@
 import numpy as np
 
-from censafe.estimation.topdown.least_squares.objective import LevelObjective, wanted_answers
+from censafe.estimation.topdown.least_squares.objective import LevelObjective, reads_of_cells
 from censafe.model.topdown.families import Families
 
 CELLS, GEOUNITS = 60, 40
@@ -59,7 +59,7 @@ def test_children_need_not_be_all_of_them():
 
 def test_exactly_the_answers_with_a_cell_are_wanted_once_and_rising():
     level, some = objective(), families()
-    wanted, place = wanted_answers(some, level.label_matrix)
+    wanted, place = reads_of_cells(some, level.label_matrix)
     for parent in range(some.parents):
         answers = slice(int(wanted.answer_ptr[parent]), int(wanted.answer_ptr[parent + 1]))
         cells = slice(int(some.cell_ptr[parent]), int(some.cell_ptr[parent + 1]))

@@ -101,7 +101,7 @@ def test_a_world_that_an_error_of_the_solver_stopped():
 
 def levels_again(world, first, depth, split):
     """Estimate with the levels above a depth adopted, as a run does that was stopped there."""
-    descent = OperatorDescent(world.histogram, world.spine, world.held, SilentObserver(), CHOICES)
+    descent = OperatorDescent(world.histogram, world.spine, world.exact_sums, SilentObserver(), CHOICES)
     rng, found = np.random.default_rng(7), []
     for place, level in enumerate(world.spine.levels):
         objective = world.objective(place, 3.0, rng)
@@ -115,7 +115,7 @@ def levels_again(world, first, depth, split):
 @pytest.mark.parametrize("seed", range(4))
 def test_a_resumed_run_starts_from_the_split_that_was_stored(seed):
     world = housed_world(housed(seed, (2, 2, 2), most=3, rare=0.9))
-    descent = OperatorDescent(world.histogram, world.spine, world.held, SilentObserver(), CHOICES)
+    descent = OperatorDescent(world.histogram, world.spine, world.exact_sums, SilentObserver(), CHOICES)
     rng, first, splits = np.random.default_rng(7), [], []
     for place, level in enumerate(world.spine.levels):
         first.append(dense(descent.estimate(level.name, world.objective(place, 3.0, rng))[0], CELLS))
@@ -179,7 +179,7 @@ def growth(world, spread, draws):
 @pytest.mark.parametrize("mean", [0.5, 20.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_no_query_of_a_chain_is_worse_than_its_own_measurement(seed, mean, passes):
-    # queries that each refine the ones before, of one variance: a held sum brings no more error than it had itself
+    # queries that each refine the ones before, of one variance: an exact sum brings no more error than it had itself
     world = random_world(seed, passes=passes, shape=(2, 2), mean=mean, crossing=False)
     found = growth(world, 5.0, 10)
     assert max(found.values()) <= 1.1

@@ -51,7 +51,7 @@ def test_an_estimate_moves_to_further_answers_by_their_weight() -> None:
         np.array([15, 6, 15, 24], np.int32),
     )
     further = FurtherAnswers(TENURE, (other,), np.array([0, 1], np.int32), (np.full(2, 5.0),))
-    both = further.at(0).beside(family(values, 1e-6), 0, 2, 1)
+    both = further.at(0).added_to(family(values, 1e-6), 0, 2, 1)
     found = estimate_operator_parent(with_query(rules(), TENURE), both, wide=False)[0]
     alone = estimate_operator_parent(rules(), family(values, 1e-6), wide=False)[0]
     sums = np.array([[one[side == TENURE].sum() for side in (0, 1)] for one in found])

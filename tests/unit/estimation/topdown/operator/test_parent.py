@@ -29,8 +29,8 @@ def family(truth, *, rules=RULES, root=False, noise=0.0, seed=0):
     """A parent with the cells that its children have, and noisy answers."""
     truth, rng = np.asarray(truth, np.int64), np.random.default_rng(seed)
     cell = np.flatnonzero(truth.sum(axis=0)) if not root else CELL
-    held = np.unique(rules.passes[0].held[np.flatnonzero(truth.sum(axis=0))]).astype(np.int64)
-    right = np.stack([truth[:, rules.passes[0].held == g].sum(axis=1) for g in held], axis=1)
+    groups = np.unique(rules.passes[0].group[np.flatnonzero(truth.sum(axis=0))]).astype(np.int64)
+    right = np.stack([truth[:, rules.passes[0].group == g].sum(axis=1) for g in groups], axis=1)
     answers = {q: np.unique(LABELS[q][cell]).astype(np.int64) for q in rules.queries}
     values = {
         q: np.stack([truth[:, LABELS[q] == one].sum(axis=1) for one in answers[q]], axis=1)
@@ -38,7 +38,7 @@ def family(truth, *, rules=RULES, root=False, noise=0.0, seed=0):
         for q in rules.queries
     }
     return OperatorFamily(
-        "County 1", cell.astype(np.int32), None if root else truth.sum(axis=0)[cell], held, right, None,
+        "County 1", cell.astype(np.int32), None if root else truth.sum(axis=0)[cell], groups, right, None,
         answers, values, np.ones((len(truth), 4)),
     )  # fmt: skip
 
@@ -60,8 +60,8 @@ def check(given, truth, found):
     "truth",
     [
         [[3, 0, 2, 1, 0, 0, 4, 1], [1, 1, 0, 2, 5, 0, 0, 1], [0, 2, 2, 0, 1, 1, 1, 0]],
-        [[3, 0, 2, 1, 0, 0, 0, 0], [1, 1, 0, 2, 0, 0, 0, 0]],  # all cells in one held sum
-        [[3, 0, 2, 1, 0, 0, 0, 0], [0, 0, 0, 0, 5, 0, 0, 1]],  # each child in its own held sum
+        [[3, 0, 2, 1, 0, 0, 0, 0], [1, 1, 0, 2, 0, 0, 0, 0]],  # all cells in one exact sum
+        [[3, 0, 2, 1, 0, 0, 0, 0], [0, 0, 0, 0, 5, 0, 0, 1]],  # each child in its own exact sum
         [[3, 0, 2, 1, 0, 2, 4, 0], [0] * 8, [1, 0, 0, 1, 2, 2, 2, 0]],  # a child without records
         [[3, 0, 2, 1, 0, 2, 4, 0]],  # an only child
         [[0, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 2, 0, 0, 0, 0]],  # one cell
@@ -126,7 +126,7 @@ def test_records_without_a_cell_are_refused_at_a_root():
 @pytest.mark.parametrize("kept", [0, 1])
 def test_cells_that_no_child_may_have_are_refused(kept):
     given = family([[3, 0, 2, 1, 0, 0, 4, 1], [1, 1, 0, 2, 5, 0, 0, 1]])
-    less = replace(given, held=given.held[:kept], right=given.right[:, :kept])
+    less = replace(given, groups=given.groups[:kept], right=given.right[:, :kept])
     with pytest.raises(CheckError, match="where none of its children may have records"):
         estimate_operator_parent(RULES, less)
 

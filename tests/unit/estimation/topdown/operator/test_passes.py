@@ -31,8 +31,8 @@ def test_a_query_that_cuts_a_column_is_refused():
         rules(OperatorPass(PAIR, (1, 2), ALL), OperatorPass(CELL, (0,), PAIR))
 
 
-def test_a_held_sum_that_cuts_a_column_is_refused():
-    with pytest.raises(CheckError, match="pass 1: what is held is not a sum of the columns"):
+def test_an_exact_sum_that_cuts_a_column_is_refused():
+    with pytest.raises(CheckError, match="pass 1: an exact sum is not a sum of the columns"):
         rules(OperatorPass(PAIR, (1,), CROSSING), OperatorPass(CELL, (0,), PAIR))
 
 
@@ -83,13 +83,13 @@ def test_factors_are_one_for_each_query_and_above_0():
 def test_inner_passes_become_factors_and_outer_ones_join_them():
     config = load_config("dhc-us")
     histogram = config.histogram("households")
-    held = ExactSums(np.zeros(histogram.schema.schema.cells, np.int32), ())
+    exact_sums = ExactSums(np.zeros(histogram.schema.schema.cells, np.int32), ())
     for passes, first in (("production", 30.0), ("outer", 1.0)):
         choices = replace(config.choices, passes=passes)
-        found = operator_rules(histogram, "State", held, choices).passes
+        found = operator_rules(histogram, "State", exact_sums, choices).passes
         assert found[0].factors == (first,) * 5 + (1.0,)
         assert found[1].factors == (1.0,) * 3
-        assert operator_rules(histogram, "County", held, choices).passes[0].factors == (1.0,) * 6
+        assert operator_rules(histogram, "County", exact_sums, choices).passes[0].factors == (1.0,) * 6
 
 
 def test_passes_that_constraints_are_met_in_cannot_be_one():

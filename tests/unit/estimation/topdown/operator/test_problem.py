@@ -12,17 +12,17 @@ from support.parents import best_by_enumeration, objective
 
 def decided(seed, case):
     """A parent of which an exact sum has a single column, or a single child, or a root of the first kind."""
-    held = np.array({"child": [0, 0, 1, 1], "column": [0, 1, 1], "root": [0, 1, 1, 2, 2]}[case], np.int32)
+    group = np.array({"child": [0, 0, 1, 1], "column": [0, 1, 1], "root": [0, 1, 1, 2, 2]}[case], np.int32)
     given = small_pass(
-        seed, children=1 if case == "root" else 2, columns=len(held), sums=1, root=case == "root"
+        seed, children=1 if case == "root" else 2, columns=len(group), sums=1, root=case == "root"
     )
     truth = given.truth.copy()
     truth[:, 0] += 1
     if case == "child":
         truth[1, :2] = 0
-    right = np.stack([truth[:, held == g].sum(axis=1) for g in range(held.max() + 1)], axis=1)
+    right = np.stack([truth[:, group == g].sum(axis=1) for g in range(group.max() + 1)], axis=1)
     return type(given)(
-        truth, held, right, None if case == "root" else truth.sum(axis=0), given.observed, None
+        truth, group, right, None if case == "root" else truth.sum(axis=0), given.observed, None
     )
 
 
@@ -41,7 +41,7 @@ def test_fixed_entries_leave_the_optimum_as_it_is(seed, case):
 def test_the_same_point_with_and_without_presolve(seed):
     given = small_pass(seed, children=4, columns=12, sums=7, mean=1.0)
     whole = type(given)(
-        given.truth, given.held, given.right, given.column, given.observed, np.ones(given.truth.shape, bool)
+        given.truth, given.group, given.right, given.column, given.observed, np.ones(given.truth.shape, bool)
     )
     few, many = given.problem(), whole.problem()
     assert (few.fixed.sum() > 0, many.fixed.sum()) == (True, 0)
@@ -50,24 +50,26 @@ def test_the_same_point_with_and_without_presolve(seed):
 
 
 def test_worked_example():
-    held, right = np.array([0, 1, 1], np.int32), np.array([[3, 4], [2, 0]], np.int64)
+    group, right = np.array([0, 1, 1], np.int32), np.array([[3, 4], [2, 0]], np.int64)
     detailed = Observed(
         np.arange(3, dtype=np.int32), np.array([[9, 1, 2], [0, 5, 5]], np.int64), np.array([0.5, 1.0])
     )
-    problem = pass_problem(held, right, np.array([5, 3, 1], np.int64), [detailed])
+    problem = pass_problem(group, right, np.array([5, 3, 1], np.int64), [detailed])
     assert problem.fixed.tolist() == [[3, 3, 1], [2, 0, 0]]
     assert (len(problem.free), len(problem.entries.child)) == (0, 0)
-    at_root = pass_problem(held, right[:1], None, [Observed(detailed.group, detailed.values[:1], np.ones(1))])
+    at_root = pass_problem(
+        group, right[:1], None, [Observed(detailed.group, detailed.values[:1], np.ones(1))]
+    )
     assert at_root.fixed.tolist() == [[3, 0, 0]]
     assert (at_root.free.tolist(), at_root.entries.target.tolist()) == ([1, 2], [1.0, 2.0])
     assert at_root.sums.right.tolist() == [4.0]
 
 
 def test_an_answer_about_one_open_column_moves_to_its_entries():
-    held, right = np.array([0, 1, 1], np.int32), np.array([[3, 4]], np.int64)
+    group, right = np.array([0, 1, 1], np.int32), np.array([[3, 4]], np.int64)
     detailed = Observed(np.arange(3, dtype=np.int32), np.array([[3, 1, 2]], np.int64), np.array([1.0]))
     pair = Observed(np.array([0, 0, 1], np.int32), np.array([[10, 6]], np.int64), np.array([3.0]))
-    problem = pass_problem(held, right, None, [detailed, pair])
+    problem = pass_problem(group, right, None, [detailed, pair])
     # 10 less the 3 that are fixed is an answer about the second column, 6 one about the third
     np.testing.assert_allclose(problem.entries.target, [(1 + 3 * 7) / 4, (2 + 3 * 6) / 4])
     assert (len(problem.sums.size), problem.scale) == (1, 4.0)
@@ -76,7 +78,7 @@ def test_an_answer_about_one_open_column_moves_to_its_entries():
 def test_cells_without_an_answer_of_their_own_are_refused():
     given = small_pass(0)
     with pytest.raises(CheckError, match="needs a measured answer of its own"):
-        pass_problem(given.held, given.right, given.column, given.observed[1:])
+        pass_problem(given.group, given.right, given.column, given.observed[1:])
 
 
 def test_children_that_are_measured_in_part_are_refused():

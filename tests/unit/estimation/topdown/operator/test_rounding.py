@@ -27,7 +27,7 @@ def rounded(given, chain, x=None):
     cost, failed = round_pass(
         problem.entries,
         point,
-        problem.held,
+        problem.group,
         problem.right,
         problem.sums.column.astype(np.int64),
         links,
@@ -40,8 +40,8 @@ def rounded(given, chain, x=None):
 
 def chain_of(given):
     """Two links inside the exact sums."""
-    k = np.arange(len(given.held))
-    coarse = given.held * 2 + (k // 4) % 2
+    k = np.arange(len(given.group))
+    coarse = given.group * 2 + (k // 4) % 2
     return (coarse.astype(np.int32), (coarse * 2 + (k // 2) % 2).astype(np.int32))
 
 
@@ -56,7 +56,7 @@ def test_integers_keep_exact_sums_columns_and_signs(seed, root, links):
     assert (failed, counts.min(initial=0)) == (0, 0)
     whole = problem.fixed.copy()
     whole[:, problem.free] = counts
-    have = np.stack([whole[:, given.held == g].sum(axis=1) for g in range(4)], axis=1)
+    have = np.stack([whole[:, given.group == g].sum(axis=1) for g in range(4)], axis=1)
     assert np.array_equal(have, given.right)
     if not root:
         assert np.array_equal(whole.sum(axis=0), given.column)
@@ -97,8 +97,8 @@ def test_cost_is_that_of_the_best_integers(seed, root, links):
     chain = chain_of(given)[:links]
     _, x, problem, cost, _ = rounded(given, chain)
     best = 0.0
-    for g in np.unique(problem.held):
-        member = np.flatnonzero(problem.held == g)
+    for g in np.unique(problem.group):
+        member = np.flatnonzero(problem.group == g)
         own = np.flatnonzero(problem.right[:, g] > 0)
         labels = tuple(np.unique(link[problem.free[member]], return_inverse=True)[1] for link in chain)
         column = problem.sums.column[member] if not root else np.zeros(0)
@@ -127,14 +127,14 @@ def test_points_that_are_far_off_are_failures_or_still_meet_everything(factor, r
     problem = given.problem()
     x = factor * given.truth[problem.entries.child, problem.free[problem.entries.column]]
     counts, _, _, _, failed = rounded(given, (), x)
-    right = np.stack([counts[:, problem.held == g].sum(axis=1) for g in np.unique(problem.held)], axis=1)
-    assert (failed == 0) == np.array_equal(right, problem.right[:, np.unique(problem.held)])
+    right = np.stack([counts[:, problem.group == g].sum(axis=1) for g in np.unique(problem.group)], axis=1)
+    assert (failed == 0) == np.array_equal(right, problem.right[:, np.unique(problem.group)])
 
 
 def test_an_exact_sum_that_masks_forbid_is_counted():
     given = small_pass(2, children=3, columns=6, sums=2, masks=True, mean=4.0)
-    given.possible[0, given.held == 0] = False
-    given.possible[0, np.flatnonzero(given.held == 0)[0]] = True
+    given.possible[0, given.group == 0] = False
+    given.possible[0, np.flatnonzero(given.group == 0)[0]] = True
     given.right[0, 0] += 50
     assert rounded(given, ())[4] > 0
 
@@ -153,7 +153,7 @@ class Rounded:
         chain = np.zeros((0, len(problem.free)), np.int32)
         column = problem.sums.column.astype(np.int64)
         _, failed = round_pass(
-            problem.entries, self.x, problem.held, problem.right, column, chain, self.counts
+            problem.entries, self.x, problem.group, problem.right, column, chain, self.counts
         )
         assert failed == 0
         self.point = np.zeros(self.counts.shape)
@@ -162,7 +162,7 @@ class Rounded:
             family
             for family in range(1, len(problem.sums.size))
             if any(
-                len(np.unique(problem.held[problem.sums.label[family] == a])) > 1
+                len(np.unique(problem.group[problem.sums.label[family] == a])) > 1
                 for a in range(problem.sums.size[family])
             )
         ]
@@ -179,19 +179,19 @@ class Rounded:
 
     def exchanged(self):
         problem, counts = self.problem, self.counts.copy()
-        made = exchange_units(problem.entries, self.x, problem.held, problem.sums, problem.scale, counts)
+        made = exchange_units(problem.entries, self.x, problem.group, problem.sums, problem.scale, counts)
         return counts, made
 
     def neighbors(self, counts):
         """All counts one exchange away, between columns that share none of the answers."""
-        held, coupled = self.problem.held, len(self.problem.sums.column) > 0
+        group, coupled = self.problem.group, len(self.problem.sums.column) > 0
         labels = self.problem.sums.label
         up = (counts > self.point + 1e-6) & (counts < self.point + 1 - 1e-6)
         down = (counts < self.point - 1e-6) & (counts > self.point - 1 + 1e-6)
         children, columns = counts.shape
         others = range(children) if coupled else [None]
         for child, other, give, take in product(range(children), others, range(columns), range(columns)):
-            if held[give] != held[take] or not (up[child, give] and down[child, take]) or child == other:
+            if group[give] != group[take] or not (up[child, give] and down[child, take]) or child == other:
                 continue
             if any(labels[family, give] == labels[family, take] >= 0 for family in self.families):
                 continue
@@ -215,9 +215,9 @@ def given_pass(seed, root):
 def test_exact_sums_columns_and_neighboring_integers_stay(seed, root):
     rounded = Rounded(given_pass(seed, root))
     counts, _ = rounded.exchanged()
-    held = rounded.problem.held
-    for g in np.unique(held):
-        assert np.array_equal(counts[:, held == g].sum(axis=1), rounded.counts[:, held == g].sum(axis=1))
+    group = rounded.problem.group
+    for g in np.unique(group):
+        assert np.array_equal(counts[:, group == g].sum(axis=1), rounded.counts[:, group == g].sum(axis=1))
     if not root:
         assert np.array_equal(counts.sum(axis=0), rounded.counts.sum(axis=0))
     assert counts.min() >= 0

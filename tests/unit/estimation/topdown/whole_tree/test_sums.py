@@ -10,9 +10,9 @@ from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.sums import (
     Functionals,
     Members,
+    fewest_members,
+    level_sums,
     union_covariances,
-    whole_levels,
-    whole_members,
 )
 from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
 from support.linear_trees import AXES, CELLS, LABELS, SIZES, SweptTree, Weights, small_tree
@@ -53,7 +53,7 @@ def dense_sums(solved, members: np.ndarray, sums: np.ndarray) -> tuple[np.ndarra
 def test_sums_over_the_cells_of_every_geounit(number):
     (small, solved), sums = planted(number), some_sums()
     functionals = Functionals.of(small.tree.blocks, sums)
-    for level, members in zip(whole_levels(small.tree, functionals), small.members, strict=True):
+    for level, members in zip(level_sums(small.tree, functionals), small.members, strict=True):
         values, variances = dense_sums(solved, members, sums)
         np.testing.assert_allclose(values, level.values, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(variances, level.variances[level.pattern], rtol=1e-9, atol=1e-9)
@@ -66,7 +66,7 @@ def test_sums_over_unions_that_follow_no_geounits(number):
     union_of[small.members[2][4] > 0] = 2
     union_of[0] = 1
     members = np.array([(union_of == union).astype(float) for union in range(UNIONS)])
-    rows = whole_members(small.tree, union_of)
+    rows = fewest_members(small.tree, union_of)
     assert len(rows[2].node)  # a union holds a whole geounit above the leaves
     operators = union_covariances(small.tree, rows, UNIONS)
     found = Functionals.of(small.tree.blocks, sums).variances(operators)
@@ -110,7 +110,7 @@ def test_covariances_of_sums_over_different_areas(number):
 def test_an_exact_total_has_no_variance_at_all():
     small = small_tree(1, exact=2)
     functionals = Functionals.of(small.tree.blocks, np.ones((1, CELLS)))
-    levels = list(whole_levels(small.tree, functionals))
+    levels = list(level_sums(small.tree, functionals))
     assert [level.variances.max() == 0.0 for level in levels] == [True, True, False, False]
     halves = {1: Members(np.zeros(2, np.int64), np.array([0, 2]), np.ones(2))}
     assert functionals.variances(union_covariances(small.tree, halves, 1)).tolist() == [[0.0]]
@@ -143,6 +143,6 @@ def test_siblings_without_answers_are_refused():
     tree = SweptTree(small.tree.blocks, levels, lower_estimates(small.tree.blocks, levels))
     functionals = Functionals.of(tree.blocks, np.ones((1, CELLS)))
     with pytest.raises(CheckError, match=r"level Block: 15 geounits have no answers.* not the only child"):
-        list(whole_levels(tree, functionals))
+        list(level_sums(tree, functionals))
     with pytest.raises(CheckError, match="level Block: 15 geounits"):
-        union_covariances(tree, whole_members(tree, np.zeros(15, np.int64) - 1), 1)
+        union_covariances(tree, fewest_members(tree, np.zeros(15, np.int64) - 1), 1)
