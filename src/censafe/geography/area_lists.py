@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.geography.area_tables import read_table, texts_of
+from censafe.geography.area_tables import STORED, TEXT, read_table, texts_of
 from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.identifiers import (
     BLOCK_COLUMNS,
@@ -25,6 +27,7 @@ from censafe.geography.identifiers import (
     require_known_blocks,
     short_geoids,
 )
+from censafe.geography.packed import PACKED, PackedFile, packed_files
 
 _NAMED: Final = 5
 _WITHIN: Final = {
@@ -72,31 +75,145 @@ class ListedBlocks:
     remarks: tuple[str, ...] = ()
 
 
-def read_listed_blocks(path: Path, form: GeocodeForm) -> ListedBlocks:
-    """Read a table with a column of blocks, and one column with the code of the area for each kind.
+@dataclass(frozen=True, eq=False)
+class BlockTable:
+    """A table with a column of blocks and columns of areas.
 
-    Blocks are given as ``geocode`` as the run has them, or as one of :data:`BLOCK_COLUMNS`; the first of these that is
-    there counts, and none of them is a kind of area. The table has any form that :func:`read_table` reads.
+    Args:
+        column: name of the column of blocks; for codes that stand in several columns, the first and the last of them.
+        areas: columns of codes of areas, by name.
+        numbers: which of these a Parquet file has as numbers.
+    """
+
+    file: PackedFile
+    column: str
+    blocks: pa.ChunkedArray = field(repr=False)
+    areas: dict[str, pa.ChunkedArray] = field(repr=False)
+    numbers: frozenset[str] = frozenset()
+    remarks: tuple[str, ...] = ()
+
+
+def block_tables(path: Path, form: GeocodeForm) -> tuple[BlockTable, ...]:
+    """The tables of a file, or of an archive of several, such as the Bureau's of all block assignment files of a state.
+
+    A table has any form that :func:`read_table` reads. Blocks are in a column of :data:`BLOCK_COLUMNS`, the first of these that is there, or in the columns of GRF-C. Two columns without
+    a header, of which the first row has a block, are read with a remark.
+    """
+    packed = path.suffix.lower() in PACKED
+    files = (
+        [one for one in packed_files(path) if one.suffix in (*TEXT, *STORED)]
+        if packed
+        else [PackedFile(path)]
+    )
+    if len(files) < 2:
+        only = files[0] if files else PackedFile(path)
+        return (_block_table(path, only, form, read_table(only, "the table of areas")),)
+    read = [(file, read_table(file, "the table of areas")) for file in files]
+    tables = [
+        _block_table(path, file, form, table) for file, table in read if block_column(table.column_names)
+    ]
+    if not tables:
+        names = ", ".join(one.name for one in files[:_NAMED])
+        raise DataError(f"{path}: none of its {len(files)} tables ({names}) has a column of blocks; {_FORMS}")
+    return tuple(tables)
+
+
+_FORMS: Final = "allowed: a header with geocode (or GEOID20, GEOID, GISJOIN, BLOCKID, GEOID10) and a column for each kind of area, each once, and a row a block"
+_GRFC: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
+_GRFC_GROUP: Final = 3
+_GRFC_KINDS: Final = ("PLACEFP", "COUSUBFP", "AIANNHCE")
+
+
+def _block_table(path: Path, file: PackedFile, form: GeocodeForm, read: pa.Table) -> BlockTable:
+    numbers = frozenset(one.name for one in read.schema if not _is_text(one.type))
+    table = _text_columns(read)
+    names, remarks = table.column_names, []
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(
+            f"{path}: columns that are there twice: {', '.join(twice)}; allowed: one column for each kind of area; fix: rename or remove one"
+        )
+    if set(_GRFC) - {_GRFC[_GRFC_GROUP]} <= set(names):
+        parts = [table[name] for name in _GRFC if name in names]
+        blocks = pc.binary_join_element_wise(*parts, "")
+        return BlockTable(
+            file,
+            f"{_GRFC[0]} to {_GRFC[-1]}",
+            blocks,
+            {name: table[name] for name in _GRFC_KINDS if name in names},
+        )
+    block = block_column(names, (*BLOCK_COLUMNS, "block"))
+    if block is None and len(names) == 2:
+        codes = form.pack(_texts(pa.chunked_array([geocode_texts(pa.array(names), form.length)])))
+        if (codes >= 0).any():
+            first = int(np.flatnonzero(codes >= 0)[0])
+            table = pa.concat_tables([pa.table([[name] for name in names], table.schema), table])
+            table = table.select([first, 1 - first]).rename_columns(["GEOID", "area"])
+            remarks.append(
+                f"{file.name}: there is no header; column {first + 1} is read as blocks and the other as areas."
+            )
+            block = "GEOID"
+    kinds = [name for name in table.column_names if name.lower() not in (*BLOCK_COLUMNS, "block")]
+    if block is None or not kinds:
+        what = (
+            "no column of geocodes" if block is None else "no column of area codes besides that of geocodes"
+        )
+        raise DataError(f"{path}: {what}; {_FORMS}")
+    if not table.num_rows:
+        raise DataError(
+            f"{path}: the table of areas has a header and no rows; fix: give a row for each block"
+        )
+    if block.lower().endswith("10"):
+        remarks.append(
+            f"{file.name}: column {block} has blocks of 2010. A block of 2020 with the same code may be another area; join results of 2010, or a list of 2020."
+        )
+    return BlockTable(
+        file, block, table[block], {name: table[name] for name in kinds}, numbers, tuple(remarks)
+    )
+
+
+def read_listed_blocks(path: Path, form: GeocodeForm) -> ListedBlocks:
+    """Read tables with a column of blocks, and one column with the code of the area for each kind; see :func:`block_tables`.
 
     Codes of the Bureau's block assignment and block equivalency files that are given within a state or county become GEOIDs, with the zeros that
     they lack: DISTRICT (with BLOCKID; with COUNTYFP that of a voting district), PLACEFP, COUSUBFP, CDFP, SLDUST, SLDLST and those of school districts.
 
     Source: Census Bureau, "2020 Census Block Assignment Files" (record layout) and congressional district block equivalency files.
     """
-    table = read_text_columns(path, "the table of areas")
-    block = block_column(table.schema.names)
-    kinds = [name for name in table.schema.names if name.lower() not in BLOCK_COLUMNS]
-    if block is None or not kinds or len(set(table.schema.names)) < table.num_columns:
-        raise DataError(
-            f"{path}: a table of areas has a header with geocode (or GEOID20, GEOID, GISJOIN or BLOCKID) and a column for each kind of "
-            "area, each once, and a row a block"
+    return listed_tables(path, block_tables(path, form), form)
+
+
+def listed_tables(path: Path, tables: Sequence[BlockTable], form: GeocodeForm) -> ListedBlocks:
+    """Blocks with their areas from the tables of one file; those of several are joined by block."""
+    listed = []
+    for table in tables:
+        place = path if len(tables) == 1 else Path(table.file.name)
+        areas, remarks = without_words(
+            place, {name: _texts(plain_areas(column)) for name, column in table.areas.items()}
         )
-    if not table.num_rows:
-        raise DataError(
-            f"{path}: the table of areas has a header and no rows; fix: give a row for each block"
+        listed.append(
+            listed_blocks(place, table.column, table.blocks, areas, form, (*table.remarks, *remarks))
         )
-    areas, remarks = without_words(path, {name: _texts(plain_areas(table[name])) for name in kinds})
-    return listed_blocks(path, block, table[block], areas, form, remarks)
+    if len(listed) == 1:
+        return listed[0]
+    numbers = np.unique(np.concatenate([one.numbers for one in listed]))
+    joined: dict[str, NDArray[np.str_]] = {}
+    for one in listed:
+        for name, codes in one.areas.items():
+            kind = _kind_of_file(one.path, name)
+            if kind in joined:
+                raise DataError(
+                    f"{path}: areas of {kind} are in two of its tables; fix: unpack it and give one of them"
+                )
+            joined[kind] = np.full(len(numbers), "", codes.dtype)
+            joined[kind][np.searchsorted(numbers, one.numbers)] = codes
+    remarks = tuple(text for one in listed for text in one.remarks)
+    return ListedBlocks(path, form.unpack(numbers), numbers, joined, remarks)
+
+
+def _kind_of_file(path: Path, name: str) -> str:
+    """The kind of areas of a column; that of DISTRICT is the end of the name of its file, such as CD or SLDU."""
+    return path.stem.rpartition("_")[2] if name.upper() == _ASSIGNED else name
 
 
 def listed_blocks(
@@ -231,11 +348,13 @@ def _as_geoids(
                 f"{path.name}: codes of {_ASSIGNED} have {' or '.join(map(str, lengths))} characters and became no GEOIDs, which have 2 of congressional and 3 of "
                 "legislative districts after the state; name the file _CD, _SLDU or _SLDL as the Bureau does to pad them."
             )
-    implied = {column for name in areas if name != _ASSIGNED or assigned for column in _BESIDE.get(name, ())}
+    implied = {
+        column for name in areas if name != _ASSIGNED or assigned for column in _BESIDE.get(name.upper(), ())
+    }
     columns = {}
     for name, codes in areas.items():
-        if name in within:
-            above, width = within[name]
+        if name.upper() in within:
+            above, width = within[name.upper()]
             own = np.char.add(blocks.astype(f"U{above}"), np.char.zfill(codes, width))
             columns[name] = np.where(codes == "", "", own)
         elif name not in implied:
@@ -262,9 +381,18 @@ def _refuse_repeated(listed: ListedBlocks) -> None:
     )
 
 
-def read_text_columns(path: Path, what: str) -> pa.Table:
+def read_text_columns(path: Path | PackedFile, what: str) -> pa.Table:
     """A table of anybody with every column as text; columns of polygons are left out."""
-    table = read_table(path, what)
+    return _text_columns(read_table(path, what))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(
+        check(kind) for check in (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
+    )
+
+
+def _text_columns(table: pa.Table) -> pa.Table:
     texts = [
         field.name
         for field in table.schema

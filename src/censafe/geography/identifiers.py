@@ -24,7 +24,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-BLOCK_COLUMNS: Final = ("geocode", "geoid20", "geoid_20", "geoid", "geo_id", "gisjoin", "blockid", "geoid10")
+BLOCK_COLUMNS: Final = (
+    "geocode",
+    "geoid20",
+    "geoid_20",
+    "geoid",
+    "geo_id",
+    "gisjoin",
+    "blockid",
+    "blockid20",
+    "geoid10",
+    "geoid_10",
+    "blockid10",
+)
 """Names of columns that say which block a row is about, in lower case, the first that is there taken."""
 
 _BLOCK: Final = 15

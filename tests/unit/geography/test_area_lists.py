@@ -1,5 +1,7 @@
 """Tables of the areas that blocks lie in."""
 
+import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +47,8 @@ def test_kinds_in_the_order_of_their_columns(tmp_path):
     ("lines", "words"),
     [
         (("geocode", "0010"), "a column for each kind of area"),
-        (("block,place", "0010,1"), "has a header with geocode"),
-        (("geocode,place,place", "0010,1,2"), "each once"),
+        (("code,place,x", "0010,1,2"), "no column of geocodes; allowed: a header with geocode"),
+        (("geocode,place,place", "0010,1,2"), "columns that are there twice: place"),
         (("geocode,place", "10,1"), "codes in column geocode that are not 4 decimal digits"),
         (("geocode,place", "0010,1", "0010,2"), r"blocks there twice \(1\), such as 0010 in 1 and 2; fix"),
         (("geocode,a,b", "0010,1,", "0010,1,3"), r"such as 0010 in none and 3; fix"),
@@ -142,3 +144,58 @@ def test_text_of_another_encoding_is_refused(tmp_path):
         match="1 lines of the table of areas have bytes that are not text in UTF-8, the first is line 2",
     ):
         read_block_areas(path, BUREAU, GeocodeForm(16))
+
+
+RI = np.array([4400103010011000, 4400103010011001, 4400700010022003])
+ASSIGNED = {
+    "BlockAssign_ST44_RI_CD.txt": "BLOCKID|DISTRICT\n440010301001000|01\n440010301001001|01\n440070001002003|02\n",
+    "BlockAssign_ST44_RI_SLDU.txt": "BLOCKID|DISTRICT\n440010301001000|032\n440070001002003|001\n",
+    "BlockAssign_ST44_RI_VTD.txt": "BLOCKID|COUNTYFP|DISTRICT\n440010301001000|001|BA0101\n",
+    "BlockAssign_ST44_RI_INCPLACE_CDP.txt": "BLOCKID|PLACEFP\n440010301001000|05140\n440010301001001|\n",
+    "BlockAssign_ST44_RI_AIANNH.txt": "BLOCKID|AIANNHCE|COMPTYP\n440070001002003|2320|R\n",
+    "NAMES_ST44_RI_CD.txt": "STATEFP|CDFP|NAME\n44|01|District 1\n",
+}
+
+
+def test_an_archive_of_block_assignment_files_has_all_their_kinds(tmp_path):
+    with zipfile.ZipFile(tmp_path / "BlockAssign_ST44_RI.zip", "w") as archive:
+        for name, words in ASSIGNED.items():
+            archive.writestr(name, words)
+    kinds, _ = read_block_areas(tmp_path / "BlockAssign_ST44_RI.zip", RI, GeocodeForm(16))
+    assert {one.name: one.codes.tolist() for one in kinds} == {
+        "AIANNHCE": ["2320"], "CD": ["4401", "4402"], "PLACEFP": ["4405140"], "SLDU": ["44001", "44032"], "VTD": ["44001BA0101"],
+    }  # fmt: skip
+    assert [one.area_of.tolist() for one in kinds if one.name == "CD"] == [[0, 0, 1]]
+
+
+HEADLESS = "there is no header; column 1 is read as blocks and the other as areas"
+OF_2010 = "column GEOID10 has blocks of 2010"
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "codes", "remark"),
+    [
+        ("440010301001000,7\n440010301001001,8\n", "area", ["7", "8"], HEADLESS),
+        ("G44000100301001000\t7\nG44000100301001001\t8\n", "area", ["7", "8"], HEADLESS),
+        ("7|440010301001000\n8|440010301001001\n", "area", ["7", "8"], "column 2 is read as blocks"),
+        ("GEOID10,ward\n440010301001000,7\n", "ward", ["7"], OF_2010),
+        ("BLOCKID10,ward\n440010301001000,7\n", "ward", ["7"], "column BLOCKID10 has blocks of 2010"),
+        ("GEOID20,GEOID10,ward\n440010301001000,440010301001999,7\n", "ward", ["7"], "1 of 3 blocks|2 of 3 blocks"),
+        ("GISJOIN;ward\nG44000100301001000;7\n", "ward", ["7"], "2 of 3 blocks"),
+        ("TABBLKST|TABBLKCOU|TABTRACTCE|TABBLK|PLACEFP|REGIONCE\n44|001|030100|1000|05140|1\n", "PLACEFP", ["4405140"], ""),
+    ],
+)  # fmt: skip
+def test_lists_of_every_form(tmp_path, words, kind, codes, remark):
+    path = tmp_path / "list.txt"
+    path.write_text(words, encoding="utf-8")
+    (found,), remarks = read_block_areas(path, RI, GeocodeForm(16))
+    assert (found.name, found.codes.tolist()) == (kind, codes)
+    assert re.search(remark, " ".join(remarks))
+
+
+def test_an_archive_without_blocks_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "names.zip", "w") as archive:
+        for name in ("a.txt", "b.txt"):
+            archive.writestr(name, "STATEFP|NAME\n44|x\n")
+    with pytest.raises(DataError, match=r"none of its 2 tables \(a\.txt, b\.txt\) has a column of blocks"):
+        read_block_areas(tmp_path / "names.zip", RI, GeocodeForm(16))

@@ -117,7 +117,7 @@ def test_lists_that_are_none_are_refused(tmp_path: Path) -> None:
     ):
         read_area_lists(path, SPINE, ["place"])
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(DataError, match=r"broken\.parquet: the list of areas is neither text with a header"):
+    with pytest.raises(DataError, match=r"broken\.parquet: the table of areas is neither text with a header"):
         read_area_lists(tmp_path / "broken.parquet", SPINE)
     with pytest.raises(StorageError, match=r"none\.csv"):
         read_area_lists(tmp_path / "none.csv", SPINE)
