@@ -247,12 +247,14 @@ def run_case(command: str) -> tuple[int, str, str]:
 def write_input(kind: str, folder: str, name: str) -> None:
     """Input that no command writes."""
     from censafe.products.topdown.configuration.config import load_config
-    from support import phsafe_inputs, safetab_cef
+    from support import own_records, phsafe_inputs, safetab_cef
     from support.safetab_folders import data_rows, write_folders
     from support.topdown_shipped import write_small
 
     if kind == "small":
         write_small(Path(folder), load_config(name))
+    elif kind == "own":
+        own_records.write_country(Path(folder), Path(name))
     elif name == "phsafe":
         phsafe_inputs.write_cef(Path(folder))
     else:

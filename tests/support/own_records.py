@@ -80,6 +80,23 @@ def text_of(
     return "".join(mark.join(row) + end for row in (header, *rows))
 
 
+def write_country(folder: Path, config: Path) -> None:
+    """Two hundred persons of a country, and the configuration that reads them."""
+    folder.mkdir()
+    rows = [
+        (
+            "Nord" if place % 5 else "Île",
+            f"N{place % 5}:E {place % 3}",
+            f"{1930 + place % 95}-07-{1 + place % 28:02d}",
+            "FM"[place // 7 % 2],
+            "",
+        )
+        for place in range(200)
+    ]
+    (folder / "persons.csv").write_text(text_of(rows), encoding="utf-8")
+    config.write_text(own_config(), encoding="utf-8")
+
+
 def layout_of(folder: Path, text: str) -> RecordLayout:
     """The layout of a configuration, which is written beside the data."""
     path = folder / "own.toml"

@@ -105,7 +105,8 @@ def list_keys(product: str, as_json: bool) -> None:
 
 @command.command(name="new")
 @click.argument("records", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="RECORDS")
-def new_config(records: Path) -> None:
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to this new file instead.")
+def new_config(records: Path, out: Path | None) -> None:
     """Print a first configuration of topdown for a file of RECORDS, one row a person: CSV or Parquet.
 
     It names columns, levels of common values, bands of numbers and dates, and likely areas; no counts. Comments with DECIDE say what
@@ -118,4 +119,10 @@ def new_config(records: Path) -> None:
     """
     import censafe
 
-    click.echo(censafe.draft_configuration(records), nl=False)
+    text = censafe.draft_configuration(records)
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    if out.exists():
+        raise click.BadParameter(f"{out} is there already; name a new file", param_hint="--out")
+    out.write_text(text, encoding="utf-8")
