@@ -105,7 +105,9 @@ def list_keys(product: str, as_json: bool) -> None:
 
 @command.command(name="new")
 @click.argument("records", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="RECORDS")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to this new file instead.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to this new file instead."
+)
 def new_config(records: Path, out: Path | None) -> None:
     """Print a first configuration of topdown for a file of RECORDS, one row a person: CSV or Parquet.
 
