@@ -131,16 +131,16 @@ def test_a_level_whose_workers_stay_away_stops_a_run_that_the_same_command_resum
     """Nothing is measured twice: parts that were committed stay, and the level that was lost is measured by the second start alone."""
     data, ledger, out = write_1940(tmp_path / "districts"), tmp_path / "ledger.jsonl", tmp_path / "out"
     chosen = censafe.configuration("topdown", "e2e-1940", noisy_measurements="lazy")
-    each, levels = EngineTasks.each, []
+    results, levels = EngineTasks.results, []
 
     def losing(tasks: EngineTasks, work: Any, parcels: Any, common: Any = ()) -> Iterator[bytes]:
         levels.append(work)
         if len(levels) == 3:  # the records, the states, the counties
             server.kill()
-        return each(tasks, work, parcels, common)
+        return results(tasks, work, parcels, common)
 
     wait = Connecting.wait
-    monkeypatch.setattr(EngineTasks, "each", losing)
+    monkeypatch.setattr(EngineTasks, "results", losing)
     monkeypatch.setattr(Connecting, "wait", lambda self, session, _: wait(self, session, 0))
     with pytest.raises(StorageError, match=r"server was lost .* start the same command again"):
         censafe.release(chosen, data, out, ledger=ledger, engine=f"spark={server.url}")

@@ -37,7 +37,7 @@ def test_a_killed_worker_process(tmp_path: Path) -> None:
         engine = connect(tmp_path / "engine", choice=EngineChoice.parse(f"spark={url}"))
         tasks = EngineTasks(engine, tmp_path / "tasks", 1)
         expected = [str(parcel * parcel).encode() for parcel in range(8)]
-        assert expected == list(tasks.each(work, range(8)))
+        assert expected == list(tasks.results(work, range(8)))
         engine.disconnect()
     assert len(list(marks.glob("3-*"))) >= 2  # it ran twice
     assert list((tmp_path / "tasks").iterdir()) == []

@@ -43,10 +43,10 @@ def command(
     import censafe
 
     chosen = censafe.configuration("topdown", config, parse_settings(settings))
-    found = censafe.read(chosen, data, progress=TerminalObserver(quiet=quiet), **reading)
+    records = censafe.read(chosen, data, progress=TerminalObserver(quiet=quiet), **reading)
     if as_json:
-        click.echo(json.dumps(found.document(confidential=confidential), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(records.document(confidential=confidential), indent=2, ensure_ascii=False))
     else:
-        click.echo(found.text(confidential=confidential))
-    if not found.valid:
+        click.echo(records.text(confidential=confidential))
+    if not records.valid:
         raise click.exceptions.Exit(1)

@@ -17,8 +17,8 @@ from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from support.commands import CommandLine
 
 SHARED = {"command", "files", "out", "stages", "summary"}
-WITHOUT_JSON = {"configs show", "explore", "ledger new"}
-"""They print a file as it is, open a page, and begin an empty file."""
+WITHOUT_JSON = {"configs new", "configs show", "explore", "ledger new"}
+"""They write or print a configuration as it is, open a page, and begin an empty file."""
 AT_ONCE = {"card", "certificate", "configs keys", "configs list", "doctor", "evaluate report", "ledger show", "ledger verify", "plan"}  # fmt: skip
 """Commands without stages, and so without ``--quiet``."""
 

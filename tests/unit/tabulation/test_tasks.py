@@ -34,15 +34,15 @@ RESULTS = [f"{2 * number} shared".encode() for number in range(40)]
 @pytest.mark.parametrize("wrapped", [None, Repeating])
 def test_results_come_once_and_in_the_order_of_the_parcels(engine: Any, tmp_path: Path, wrapped: Any) -> None:
     tasks = EngineTasks(engine if wrapped is None else wrapped(engine), tmp_path, 1)
-    assert list(tasks.each(doubled, PARCELS, ("shared",))) == RESULTS
+    assert list(tasks.results(doubled, PARCELS, ("shared",))) == RESULTS
     assert list(tmp_path.rglob("*")) == []
-    assert list(tasks.each(doubled, [])) == []
+    assert list(tasks.results(doubled, [])) == []
 
 
 def test_a_missing_result_stops_what_waits_for_it(engine: Any, tmp_path: Path) -> None:
     tasks = EngineTasks(Losing(engine), tmp_path, 1)
     with pytest.raises(StorageError, match="1 of 40 results of workers are missing"):
-        list(tasks.each(doubled, PARCELS, ("shared",)))
+        list(tasks.results(doubled, PARCELS, ("shared",)))
     assert list(tmp_path.rglob("*")) == []
 
 

@@ -85,7 +85,7 @@ class AnswerSums:
 class Summing(Protocol):
     """Where sums of noisy answers come from: measurements that were stored, or draws on demand."""
 
-    def sums(self, selection: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sums(self, answer_sums: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums of noisy answers of some geounits.
 
         Args:
@@ -102,7 +102,7 @@ class SummingInRounds(Protocol):
     """Where sums of noisy answers come from that are read in passes over files, since their rows are in any order."""
 
     def rounds(
-        self, selections: Sequence[AnswerSums], pattern: NDArray[np.int64]
+        self, patterns: Sequence[AnswerSums], pattern: NDArray[np.int64]
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Sums of noisy answers of all geounits with a pattern, as many at a time as memory holds.
 

@@ -33,7 +33,7 @@ class FacilityCounts:
     """
 
     kinds: str
-    each: tuple[int, ...]
+    multiples: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class LinearConstraint:
 
     Example:
         >>> bound = LinearConstraint("beds", CellGroups("hhgq"), "<=", FacilityCounts("hhgq", (99, 5)))
-        >>> bound.relation, bound.right.each
+        >>> bound.relation, bound.right.multiples
         ('<=', (99, 5))
     """
 

@@ -32,7 +32,7 @@ class Families:
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class AnswerReads:
     """Answers to be given of every child of some parents; those of a parent's children are the same ones.
 
     Args:
@@ -71,5 +71,5 @@ class AnswerSource(Protocol):
             int64, shape (last - first, m), in C order; 0 where nothing is measured.
         """
 
-    def gather(self, wanted: Wanted) -> NDArray[np.int64]:
-        """Noisy answers, parent by parent, child by child, in the order of `wanted`."""
+    def gather(self, reads: AnswerReads) -> NDArray[np.int64]:
+        """Noisy answers, parent by parent, child by child, in the order of `reads`."""

@@ -15,7 +15,7 @@ class EngineWorkers(Protocol):
     def threads(self) -> int:
         """Threads of this process, for what is done here."""
 
-    def each(
+    def results(
         self, work: Callable[[Any], bytes], parcels: Iterable[Any], common: Sequence[object] = ()
     ) -> Iterator[bytes]:
         """The results of the same work on every parcel, each once, in the order of the parcels."""

@@ -80,7 +80,7 @@ def counts_of_files(
         else:
             wanted = parquet_columns(path, columns, ("count",), found)
             parcels = [(path, group) for group in groups] if wanted else []
-            for result in workers.each(partial(_encoded, layout, schema, wanted), parcels):
+            for result in workers.results(partial(_encoded, layout, schema, wanted), parcels):
                 yield from ((path.name, part) for part in _decoded(result))
         if found:
             yield path.name, _nothing(found)

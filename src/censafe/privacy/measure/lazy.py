@@ -16,7 +16,7 @@ from censafe.model.named_arrays import SparseArrays, read_only
 from censafe.model.plan import NoiseSource
 from censafe.model.proven import proven
 from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.model.topdown.families import Wanted
+from censafe.model.topdown.families import AnswerReads
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.model.topdown.workers import DrawingEffort
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, TravelingKey, part_source_of
@@ -106,7 +106,7 @@ class LazyAnswers:
         Returns:
             int64, shape (last - first, m); 0 where nothing is measured.
         """
-        reads = Wanted(
+        reads = AnswerReads(
             np.array([0, last - first], np.int64),
             np.arange(first, last, dtype=np.int64),
             np.array([0, len(chosen)], np.int64),
@@ -116,7 +116,7 @@ class LazyAnswers:
         return self.gather(reads).reshape(last - first, len(chosen))
 
     @proven("lazy.proof.md", digest="89121d0a82c75663")
-    def gather(self, reads: Wanted) -> _Ints:
+    def gather(self, reads: AnswerReads) -> _Ints:
         """Noisy answers, parent by parent, child by child, in the order of `reads`.
 
         Args:
@@ -233,12 +233,12 @@ class LazyAnswers:
             if not fits:
                 raise OverflowError(f"a sum of answers of part {self._key.part} does not fit 64 bits")
 
-    @proven("lazy.proof.md", digest="28d54bd7c9c7b8b1")
+    @proven("lazy.proof.md", digest="94d3d90bc9528175")
     def _add_from_answers(self, answer_sums: AnswerSums, node: int, sums: _Ints) -> bool:
         """Write the sums of one geounit from its answers; whether they fit."""
         query, answer, slot = answer_sums.listed()
         answer_ptr, child = np.array([0, len(query)], np.int64), np.array([node], np.int64)
-        values = self.gather(Wanted(np.array([0, 1], np.int64), child, answer_ptr, query, answer))
+        values = self.gather(AnswerReads(np.array([0, 1], np.int64), child, answer_ptr, query, answer))
         sums[:] = 0
         np.add.at(sums, slot, values)
         size = np.bincount(slot, np.abs(values.astype(np.float64)), answer_sums.sums)
@@ -250,7 +250,7 @@ class LazyAnswers:
         kinds, measured, labels, offsets = read_only(self._kinds, self._measured, self._labels, self._offsets)
         return ExactAnswers(kinds, measured, self._counts, labels, offsets)
 
-    def _require_known(self, reads: Wanted) -> None:
+    def _require_known(self, reads: AnswerReads) -> None:
         query, answer, child = reads.query, reads.answer, reads.child
         known = query.min(initial=0) >= 0 and query.max(initial=-1) < len(self._sizes)
         known = known and answer.min(initial=0) >= 0 and bool((answer < self._sizes[query]).all())
@@ -273,7 +273,7 @@ class LazyAnswers:
         return np.concatenate(entries)
 
     @proven("lazy.proof.md", digest="44c9e791189fb380")
-    def _settle(self, reads: Wanted, first: int, last: int, words: AddressedWords, out: _Ints) -> None:
+    def _settle(self, reads: AnswerReads, first: int, last: int, words: AddressedWords, out: _Ints) -> None:
         """Draw what a word alone did not decide, and everything of a wide law."""
         parent = np.searchsorted(reads.child_ptr, np.arange(first, last), side="right") - 1
         sizes = np.diff(reads.answer_ptr)[parent]
@@ -385,7 +385,7 @@ class DrawnAnswers:
         self._count(started, values.size)
         return values
 
-    def gather(self, reads: Wanted) -> _Ints:
+    def gather(self, reads: AnswerReads) -> _Ints:
         """As :meth:`LazyAnswers.gather`."""
         started = time.thread_time()
         if self._first:

@@ -228,13 +228,15 @@ def _anonymity(release: TopdownRelease, readings: Sequence[Mapping[str, Any]]) -
     """Numbers for legal readers, of schemas that are not those of the U.S. census."""
     config, plan = release.config, release.manifest.plan
     known = set(map(id, shipped_schemas().values()))
-    if any(id(one.schema) in known for one in config.histograms):
+    if any(id(histogram.schema) in known for histogram in config.histograms):
         return None
     levels = published_levels(config)
     exact = [
         ExactFigures(
-            one.name, tuple(name for name in exact_levels(one) if name in levels), bool(counted_units(one))
+            histogram.name,
+            tuple(name for name in exact_levels(histogram) if name in levels),
+            bool(counted_units(histogram)),
         )
-        for one in config.histograms
+        for histogram in config.histograms
     ]
     return anonymity_values(plan.total, plan.definition, readings, levels, exact)

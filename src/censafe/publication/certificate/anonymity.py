@@ -188,13 +188,13 @@ def anonymity_section(values: Mapping[str, Any], records: Sequence[str], sentenc
 
 def _not_covered(values: Mapping[str, Any], sentences: Sentences) -> str:
     words, figures = sentences["not_covered"], []
-    for one in values["exact"]:
-        if one["levels"]:
+    for figure in values["exact"]:
+        if figure["levels"]:
             figures.append(
-                words["totals"].format(histogram=one["histogram"], levels=", ".join(one["levels"]))
+                words["totals"].format(histogram=figure["histogram"], levels=", ".join(figure["levels"]))
             )
-        if one["units"]:
-            figures.append(words["units"].format(histogram=one["histogram"], lowest=values["levels"][-1]))
+        if figure["units"]:
+            figures.append(words["units"].format(histogram=figure["histogram"], lowest=values["levels"][-1]))
     exact = words["exact"].format(figures="; ".join(figures)) if figures else ""
     return paragraphs(exact, words["groups"], words["others"], words["agency"])
 

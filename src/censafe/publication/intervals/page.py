@@ -18,7 +18,7 @@ from censafe.publication.intervals.files import IntervalRows
 from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
 from censafe.publication.stamps import STAMP_REASONS, Stamp
 
-_SHOWN: Final = 20
+_LARGEST: Final = 20
 _LEVEL: Final = 0.9
 _WIDEST: Final = 46
 _FOOTER: Final = "Public: everything on this page follows from noisy measurements, published figures and the published noise laws."
@@ -36,21 +36,6 @@ _HOW: Final = (
 
 
 @dataclass(frozen=True, eq=False)
-class IntervalPage:
-    """What a page says.
-
-    Args:
-        rows: estimates of the areas of the state, kinds of areas from the widest.
-    """
-
-    name: str
-    code: str
-    rows: Sequence[IntervalRows]
-    settings: Mapping[str, str]
-    stamp: Stamp | None
-
-
-@dataclass(frozen=True, eq=False)
 class _Most:
     """Answers in the order of their differences in standard deviations, the largest first."""
 
@@ -64,37 +49,41 @@ class _Most:
         return self.published - self.estimate
 
 
-def write_interval_page(folder: Path, page: IntervalPage) -> tuple[str, ...]:
-    """Write ``CODE.html`` and the figures beside it, one for each kind of area that is shown."""
-    kinds = list(dict.fromkeys(one.kind for one in page.rows))
-    exhibits = [_exhibit(page, kind, [one for one in page.rows if one.kind == kind]) for kind in kinds]
-    compared = sum(one.values.size for one in page.rows)
-    outside = sum(int(_outside(one).sum()) for one in page.rows)
-    stamp = f"{page.stamp}: {STAMP_REASONS[page.stamp]}. " if page.stamp else ""
+def write_interval_page(
+    folder: Path,
+    name: str,
+    code: str,
+    rows: Sequence[IntervalRows],
+    *,
+    settings: Mapping[str, str],
+    stamp: Stamp | None,
+) -> tuple[str, ...]:
+    """Write ``CODE.html`` of a state and the figures beside it, one for each kind of area that is shown, from the widest."""
+    by_kind = {kind: [one for one in rows if one.kind == kind] for kind in (row.kind for row in rows)}
+    exhibits = [_exhibit(name, kind, own, stamp) for kind, own in by_kind.items()]
+    compared = sum(one.values.size for one in rows)
+    outside = sum(int(_outside(one).sum()) for one in rows)
+    reason = f"{stamp}: {STAMP_REASONS[stamp]}. " if stamp else ""
     sheet = ExhibitSheet(
-        title=f"Estimates and published counts: {page.name}",
+        title=f"Estimates and published counts: {name}",
         kicker="Intervals",
         answer=[
-            f"{stamp}Of {compared:,} published counts, {outside:,} lie outside of the 90% interval of their unbiased estimate."
+            f"{reason}Of {compared:,} published counts, {outside:,} lie outside of the 90% interval of their unbiased estimate."
         ],
         facts=[
-            (
-                kind,
-                f"{sum(len(one.codes) for one in page.rows if one.kind == kind):,}",
-                "areas and histograms",
-            )
-            for kind in kinds
+            (kind, f"{sum(len(one.codes) for one in own):,}", "areas and histograms")
+            for kind, own in by_kind.items()
         ],
         exhibits=exhibits,
-        settings=list(page.settings.items()),
+        settings=list(settings.items()),
         footer=_FOOTER,
     )
-    code = file_name(page.code)
-    atomic_text(folder / f"{code}.html", sheet_html(sheet, f"{page.stamp}: " if page.stamp else ""))
-    files = [f"{code}.html"]
+    stem = file_name(code)
+    atomic_text(folder / f"{stem}.html", sheet_html(sheet, f"{stamp}: " if stamp else ""))
+    files = [f"{stem}.html"]
     for exhibit in exhibits:
         if exhibit.figure is not None:
-            files.append(f"{code}_{exhibit.name}.svg")
+            files.append(f"{stem}_{exhibit.name}.svg")
             atomic_text(folder / files[-1], exhibit.svg)
     return tuple(files)
 
@@ -104,10 +93,9 @@ def _outside(rows: IntervalRows) -> NDArray[np.bool_]:
     return np.asarray(np.abs(rows.published - rows.values) > np.maximum(reach, 1e-6))
 
 
-def _exhibit(page: IntervalPage, kind: str, rows: Sequence[IntervalRows]) -> Exhibit:
+def _exhibit(state: str, kind: str, rows: Sequence[IntervalRows], stamp: Stamp | None) -> Exhibit:
     most = _most(rows)
     words = kind.replace("_", " ").lower()
-    name = file_name(kind.replace("_", "-").replace(" ", "-").lower())
     answer = (
         f"No count of this level has an estimate with any spread; levels of {words} are published exactly."
     )
@@ -117,10 +105,10 @@ def _exhibit(page: IntervalPage, kind: str, rows: Sequence[IntervalRows]) -> Exh
             f"deviation of {most.spread[0]:,.1f}."
         )
     return Exhibit(
-        name=name,
+        name=file_name(kind.replace("_", "-").replace(" ", "-").lower()),
         question=f"Where do published counts and estimates differ most, by {words}?",
         answer=answer,
-        figure=_figure(most, f"{page.name}, by {words}", page.stamp) if len(most.words) else None,
+        figure=_figure(most, f"{state}, by {words}", stamp) if len(most.words) else None,
         alt=(
             f"Published count less estimate of the {len(most.words)} counts by {words} with the largest differences in standard "
             "deviations, with the 90% interval of the truth less the estimate as a bar around 0."
@@ -136,7 +124,7 @@ def _most(rows: Sequence[IntervalRows]) -> _Most:
     for intervals in rows:
         spread = np.sqrt(intervals.variances)
         ratio = np.abs(intervals.published - intervals.values) / np.where(spread > 0, spread, np.inf)
-        for place in np.argsort(-ratio, axis=None, kind="stable")[:_SHOWN].tolist():
+        for place in np.argsort(-ratio, axis=None, kind="stable")[:_LARGEST].tolist():
             area, answer = divmod(place, intervals.values.shape[1])
             if ratio[area, answer] > 0:
                 name = intervals.names[area] or intervals.codes[area]
@@ -149,7 +137,7 @@ def _most(rows: Sequence[IntervalRows]) -> _Most:
                         spread[area, answer],
                     )
                 )
-    answers = sorted(answers, key=lambda answer: -answer[1])[:_SHOWN]
+    answers = sorted(answers, key=lambda answer: -answer[1])[:_LARGEST]
     _, estimate, published, spread = np.array([answer[1:] for answer in answers], float).reshape(-1, 4).T
     return _Most([answer[0] for answer in answers], estimate, published.astype(np.int64), spread)
 

@@ -16,7 +16,7 @@ from censafe.publication.stamps import LAW_STAMP, STAMP, Stamp
 from censafe.publication.tables.bureau import STAMP_FILE, TableLayout, region_type_of
 
 _TOLERANCE = 1e-6  # relative, of VARIANCE
-_SHOWN = 20  # problems listed in the message
+_LISTED = 20  # problems listed in the message
 
 Key = tuple[str, str, str, str]  # region type, region, iteration, cell
 
@@ -110,8 +110,8 @@ def check_tables(
 def raise_if_wrong(folder: Path, problems: Sequence[str]) -> None:
     """Raise when there is a problem with the tables in a folder."""
     if problems:
-        listed = "\n".join(f"  {problem}" for problem in problems[:_SHOWN])
-        more = f"\n  and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        listed = "\n".join(f"  {problem}" for problem in problems[:_LISTED])
+        more = f"\n  and {len(problems) - _LISTED} more" if len(problems) > _LISTED else ""
         raise CheckError(
             f"the tables in {folder} are not what the plan demands ({len(problems)} problems); "
             f"do not publish them:\n{listed}{more}"

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -106,23 +107,16 @@ def _text(estimates: CountEstimates | RatioEstimates, settings: EstimateSettings
 
 def _count_order(estimates: CountEstimates) -> Iterator[tuple[int, int]]:
     """Sum after sum over all groups, then the basis cells group by group."""
-    sums = estimates.sums
-    for column in range(sums):
-        for group in range(len(estimates.keys)):
-            yield group, column
-    for group in range(len(estimates.keys)):
-        for column in range(sums, len(estimates.cells)):
-            yield group, column
+    groups, sums = range(len(estimates.keys)), range(estimates.sums)
+    yield from ((group, column) for column in sums for group in groups)
+    yield from product(groups, range(estimates.sums, len(estimates.cells)))
 
 
 def _ratio_order(estimates: RatioEstimates) -> Iterator[tuple[int, int]]:
     """Parts group by group, then the totals."""
-    total = len(estimates.cells) - 1
-    for group in range(len(estimates.keys)):
-        for column in range(total):
-            yield group, column
-    for group in range(len(estimates.keys)):
-        yield group, total
+    groups, total = range(len(estimates.keys)), len(estimates.cells) - 1
+    yield from product(groups, range(total))
+    yield from product(groups, [total])
 
 
 def _counts(estimates: CountEstimates) -> dict[str, NDArray[Any]]:

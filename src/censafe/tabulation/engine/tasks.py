@@ -36,7 +36,7 @@ class EngineTasks:
         self._scratch = scratch
         self.threads = threads
 
-    def each(
+    def results(
         self, work: Callable[[Any], bytes], parcels: Iterable[Any], common: Sequence[object] = ()
     ) -> Iterator[bytes]:
         """The results of the same work on every parcel, each once, in the order of the parcels."""

@@ -24,7 +24,7 @@ from censafe.model import (
     make_query,
 )
 from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.model.topdown.families import Wanted
+from censafe.model.topdown.families import AnswerReads
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.model.topdown.workers import DrawingEffort
 from censafe.privacy.keys.part_keys import (
@@ -64,8 +64,8 @@ def level(opened: TestPartKey | ReleasePartKey) -> DrawnAnswers:
     return DrawnAnswers(exact, PART, QUERIES, opened, LevelBudgets.even(PART, NODES))
 
 
-def wanted(children: np.ndarray) -> Wanted:
-    return Wanted(
+def wanted(children: np.ndarray) -> AnswerReads:
+    return AnswerReads(
         np.array([0, len(children)]), children.astype(np.int64), np.array([0, 4]),
         np.array([0, 1, 1, 2], np.int32), np.array([0, 2, 4, 7], np.int32),
     )  # fmt: skip

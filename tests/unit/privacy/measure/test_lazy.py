@@ -10,7 +10,7 @@ from censafe.errors import ReleaseError
 from censafe.estimation.topdown.least_squares.objective import StoredAnswers
 from censafe.model import Attribute, ExactHistograms, NoiseLaw, PartPlan, QueryPlan, Schema, make_query
 from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.model.topdown.families import Wanted
+from censafe.model.topdown.families import AnswerReads
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
@@ -62,7 +62,7 @@ def some_wanted(seed=3):
     ]
     counts = [sum(len(answers) for answers in parent) for parent in chosen]
     ordinals = [np.full(len(answers), query) for parent in chosen for query, answers in enumerate(parent)]
-    return Wanted(
+    return AnswerReads(
         np.cumsum([0, *sizes]).astype(np.int64),
         rng.choice(GEOUNITS, sum(sizes), replace=False).astype(np.int64),
         np.cumsum([0, *counts]).astype(np.int64),

@@ -12,7 +12,7 @@ import pytest
 from censafe.model import Attribute, ExactHistograms, NoiseLaw, PartPlan, QueryPlan, Schema, make_query
 from censafe.model.named_arrays import read_only
 from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.model.topdown.families import Wanted
+from censafe.model.topdown.families import AnswerReads
 from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.histograms import measure_histograms
@@ -219,7 +219,7 @@ def test_lazy_answers_and_their_sums_have_the_noise_of_far_addresses(
         expected[:, here] = noise.reshape(len(geounits), -1) + counts[:, here]
     source = LazyAnswers(exact, part, queries, key())
     parents = np.array([0, len(geounits)], np.int64)
-    wanted = Wanted(parents, geounits, np.array([0, len(pairs)], np.int64), query, answer)
+    wanted = AnswerReads(parents, geounits, np.array([0, len(pairs)], np.int64), query, answer)
     assert np.array_equal(expected, source.gather(wanted).reshape(expected.shape))
     slots = [np.full(one.answers, -1) for one in queries]
     for slot, (place, one) in enumerate(pairs):

@@ -14,7 +14,7 @@ import pytest
 
 from censafe.errors import StorageError
 from censafe.publication.intervals.files import IntervalRows, IntervalWriter, write_interval_codebook
-from censafe.publication.intervals.page import IntervalPage, write_interval_page
+from censafe.publication.intervals.page import write_interval_page
 from censafe.publication.stamps import STAMP
 
 LEVELS = (Fraction(9, 10), Fraction(995, 1000))
@@ -89,8 +89,10 @@ class _Tags(HTMLParser):
 def test_a_page_stands_alone_and_names_the_largest_difference(tmp_path):
     rows = some_rows("Tract", 40)
     rows.published[7, 2] = round(rows.values[7, 2]) + 60
-    page = IntervalPage("Rhode Island", "44", [rows, some_rows("Tract", 5)], {"Further runs": "3"}, STAMP)
-    files = write_interval_page(tmp_path, page)
+    both = [rows, some_rows("Tract", 5)]
+    files = write_interval_page(
+        tmp_path, "Rhode Island", "44", both, settings={"Further runs": "3"}, stamp=STAMP
+    )
     assert files == ("44.html", "44_tract.svg")
     text = (tmp_path / "44.html").read_text()
     assert "Most of all: 44007: 18 and over" in text
@@ -105,13 +107,14 @@ def test_a_page_stands_alone_and_names_the_largest_difference(tmp_path):
 def test_counts_that_are_all_exact_have_no_figure(tmp_path):
     rows = some_rows("Tract", 4)
     rows.variances[:] = 0.0
-    assert write_interval_page(tmp_path, IntervalPage("Rhode Island", "44", [rows], {}, None)) == ("44.html",)
+    files = write_interval_page(tmp_path, "Rhode Island", "44", [rows], settings={}, stamp=None)
+    assert files == ("44.html",)
     assert "are published exactly" in (tmp_path / "44.html").read_text()
 
 
 def test_names_of_kinds_and_codes_never_become_paths(tmp_path):
     rows = some_rows("../../escaped", 2)
-    files = write_interval_page(tmp_path / "a" / "b", IntervalPage("x", "../../44", [rows], {}, None))
+    files = write_interval_page(tmp_path / "a" / "b", "x", "../../44", [rows], settings={}, stamp=None)
     assert sorted(files) == sorted(path.name for path in (tmp_path / "a" / "b").iterdir())
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert len(files) == 2

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from censafe.estimation.topdown.whole_tree.cells import Below
 from censafe.model.compiled import compiled
 from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.model.topdown.families import AnswerSource, Families, Wanted
+from censafe.model.topdown.families import AnswerReads, AnswerSource, Families
 from censafe.model.topdown.level_measurements import Answers, LevelMeasurements
 from censafe.model.topdown.workers import DrawingEffort
 
@@ -21,7 +21,7 @@ _Ints = NDArray[np.int64]
 _Narrow = NDArray[np.int32]
 
 
-def reads_of_cells(families: Families, labels: _Narrow) -> tuple[Wanted, _Narrow]:
+def reads_of_cells(families: Families, labels: _Narrow) -> tuple[AnswerReads, _Narrow]:
     """Answers whose marginal cell holds a cell of the parent.
 
     Args:
@@ -39,7 +39,7 @@ def reads_of_cells(families: Families, labels: _Narrow) -> tuple[Wanted, _Narrow
     """
     answers = int(labels.max(initial=-1)) + 1
     pointer, query, answer, place = _list_answers(families.cell_ptr, families.cell, labels, answers)
-    return Wanted(families.child_ptr, families.child, pointer, query, answer), place
+    return AnswerReads(families.child_ptr, families.child, pointer, query, answer), place
 
 
 @compiled()
@@ -160,7 +160,7 @@ class StoredAnswers:
             return np.ascontiguousarray(rows, dtype=np.int64)
         return np.ascontiguousarray(rows[:, chosen], dtype=np.int64)
 
-    def gather(self, reads: Wanted) -> NDArray[np.int64]:
+    def gather(self, reads: AnswerReads) -> NDArray[np.int64]:
         """Noisy answers, parent by parent, child by child, in the order of `reads`."""
         gathered = np.empty(int(reads.starts[-1]), np.int64)
         places = reads.child_ptr, reads.child, reads.answer_ptr, reads.query, reads.answer

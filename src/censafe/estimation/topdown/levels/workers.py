@@ -79,7 +79,7 @@ def rows_of_workers(
         work: takes a part and its answers.
         parcels: every part with what the source gives of it.
     """
-    for result in workers.each(partial(_encoded_work, source.opener(), work), parcels, common):
+    for result in workers.results(partial(_encoded_work, source.opener(), work), parcels, common):
         table = pa.ipc.open_stream(pa.BufferReader(result)).read_all()
         outcome = json.loads(table.schema.metadata[b"censafe"])
         if "failure" in outcome:

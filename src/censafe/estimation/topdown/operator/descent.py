@@ -43,7 +43,7 @@ from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
-from censafe.model.topdown.families import AnswerSource, Wanted
+from censafe.model.topdown.families import AnswerReads, AnswerSource
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Passes
 from censafe.model.topdown.workers import EngineWorkers, PartedAnswers, threads_of
 from censafe.model.work_ahead import worked_ahead
@@ -148,7 +148,7 @@ def _answers(
     rules = task.rules
     measured = [query for query in rules.queries if query < len(task.objective.labels)]
     answers = {query: distinct(rules.labels[query][cell]) for query in measured}
-    reads = Wanted(
+    reads = AnswerReads(
         np.array([0, last - first], np.int64),
         np.arange(first, last, dtype=np.int64),
         np.array([0, sum(len(one) for one in answers.values())], np.int64),

@@ -20,7 +20,7 @@ from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
-from censafe.model.topdown.families import AnswerSource, Wanted
+from censafe.model.topdown.families import AnswerReads, AnswerSource
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 
 
@@ -113,7 +113,7 @@ class PooledAnswers:
         """Some answers of one query at consecutive geounits, shape (last - first, m)."""
         return self.values[query][first:last, chosen].astype(np.float64)
 
-    def gather(self, reads: Wanted) -> Floats:
+    def gather(self, reads: AnswerReads) -> Floats:
         """Answers, parent by parent, child by child, in the order of `reads`."""
         gathered = np.empty(int(reads.starts[-1]))
         for parent, (start, end) in enumerate(zip(reads.starts[:-1], reads.starts[1:], strict=True)):

@@ -23,7 +23,7 @@ from censafe.products.detailed.codes.universe import (
 Columns = Sequence[tuple[str, str, str]]
 """Name, regular expression and words for what is allowed, of every column in order."""
 
-_SHOWN: Final = 5
+_EXAMPLES: Final = 5
 
 
 @dataclass
@@ -112,8 +112,8 @@ def examples_text(values: Iterable[str]) -> str:
         '1010, 1020'
     """
     listed = list(values)
-    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-    return ", ".join(listed[:_SHOWN]) + more
+    more = f" and {len(listed) - _EXAMPLES} more" if len(listed) > _EXAMPLES else ""
+    return ", ".join(listed[:_EXAMPLES]) + more
 
 
 def _header_fits(file: str, line: str, names: tuple[str, ...], findings: CodeFindings) -> bool:

@@ -23,7 +23,7 @@ _KIND_WORDS: Final = {
 _PROPER: Final = ("hispanic", "latino")
 _PERSONS: Final = ("P1", "P2", "P3", "P5", "P13")
 _HOMES: Final = ("H1", "H3", "H4", "P16", "H9")
-_MOST_BESIDE: Final = 24
+_MOST_NEIGHBORS: Final = 24
 _MOST_TICKS: Final = 4
 _OWN: Final = "#0b5c7a"
 _OTHER: Final = "#9aa5b1"
@@ -219,7 +219,7 @@ def _neighbors(values: CardValues, code: str) -> Iterator[Exhibit]:
     if total is None or not places:
         return
     size = total.values[:, 0]
-    near = sorted(places, key=lambda place: abs(size[place] - size[own]))[:_MOST_BESIDE]
+    near = sorted(places, key=lambda place: abs(size[place] - size[own]))[:_MOST_NEIGHBORS]
     compared = sorted([own, *near], key=lambda place: -size[place])
     larger = sum(bool(size[place] > size[own]) for place in places)
     names = [values.names[place] or values.codes[place] for place in compared]
@@ -239,7 +239,7 @@ def _neighbors(values: CardValues, code: str) -> Iterator[Exhibit]:
         "How does it compare with the areas beside it?",
         f"{larger} of the {len(places)} other areas beside it have more {words[total.definition.name].lower()}.",
         _dots(drawn, compared, names, compared.index(own), f"{title}, with {values.level} intervals"),
-        f"The {title} of the area and of up to {_MOST_BESIDE} areas of similar size beside it, with {values.level} intervals.",
+        f"The {title} of the area and of up to {_MOST_NEIGHBORS} areas of similar size beside it, with {values.level} intervals.",
         [PageTable("Areas beside it, the largest first", headers, rows, len(columns))],
     )
 

@@ -33,7 +33,7 @@ _GEO: Final = {
     "columns": {"geometry": {"encoding": "WKB", "geometry_types": ["MultiPolygon"]}},
 }
 """Metadata of GeoParquet 1.0; without a reference system coordinates are longitudes and latitudes (OGC:CRS84)."""
-_SHOWN: Final = 5
+_EXAMPLES: Final = 5
 _AREAL: Final = ("Polygon", "MultiPolygon", "GeometryCollection")
 _ROUND: Final = 360.0  # degrees
 _TEXT: Final = (".geojson", ".json")
@@ -103,7 +103,7 @@ def read_shapes(path: Path, area_property: str | None = None) -> AreaShapes:
         areas[code] = (*areas.get(code, ()), *polygons)
     if faults:
         raise DataError(
-            f"{path}: {len(faults)} of {len(features)} features are not polygons: {'; '.join(faults[:_SHOWN])}; fix: correct these features or leave them out"
+            f"{path}: {len(faults)} of {len(features)} features are not polygons: {'; '.join(faults[:_EXAMPLES])}; fix: correct these features or leave them out"
         )
     far = max(np.abs(ring).max() for polygons in areas.values() for rings in polygons for ring in rings)
     if far > _ROUND:
@@ -136,7 +136,7 @@ def _feature_codes(path: Path, features: list[Any], area_property: str | None) -
         )
     if without:
         raise DataError(
-            f"{path}: {len(without)} of {len(features)} features have no code in {chosen}, such as feature {', '.join(map(str, without[:_SHOWN]))}; fix: give every area a "
+            f"{path}: {len(without)} of {len(features)} features have no code in {chosen}, such as feature {', '.join(map(str, without[:_EXAMPLES]))}; fix: give every area a "
             "code, or name another property with `area_property`"
         )
     return codes[chosen]
@@ -305,7 +305,7 @@ def _blocks_inside(path: Path, shapes: AreaShapes, points: Path, form: GeocodeFo
         twice = np.flatnonzero(inside & (area != ""))
         if len(twice):
             examples = ", ".join(
-                f"{blocks[one]} in {area[one]} and {code}" for one in twice[:_SHOWN].tolist()
+                f"{blocks[one]} in {area[one]} and {code}" for one in twice[:_EXAMPLES].tolist()
             )
             raise DataError(
                 f"{path}: {len(twice)} blocks lie in two areas, such as {examples}; fix: areas that do not overlap"
@@ -322,7 +322,7 @@ def _blocks_inside(path: Path, shapes: AreaShapes, points: Path, form: GeocodeFo
     )
     empty = sorted(set(shapes.polygons) - set(listed.tolist()))
     if empty:
-        some = ", ".join(empty[:_SHOWN])
+        some = ", ".join(empty[:_EXAMPLES])
         words = f"{path.name}: {len(empty):,} of {len(shapes.polygons):,} areas hold the point of no block and have no numbers, such as {some}."
         return replace(blocks_of_areas, remarks=(*shapes.remarks, words))
     return replace(blocks_of_areas, remarks=shapes.remarks)

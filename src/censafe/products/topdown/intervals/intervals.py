@@ -44,7 +44,7 @@ from censafe.publication.intervals.files import (
     percent,
     write_interval_codebook,
 )
-from censafe.publication.intervals.page import IntervalPage, write_interval_page
+from censafe.publication.intervals.page import write_interval_page
 from censafe.publication.stamps import Stamp
 
 _RACES: Final = "races"
@@ -400,7 +400,7 @@ def _pages(
         own = [part for part in (_within(one, code) for one in rows) if len(part.codes)]
         if own:
             name = known.get(code) or (f"state {code}" if code else source.config.origin)
-            write_interval_page(folder, IntervalPage(name, code or "all", own, settings, stamp))
+            write_interval_page(folder, name, code or "all", own, settings=settings, stamp=stamp)
 
 
 def _within(rows: IntervalRows, code: str) -> IntervalRows:

@@ -20,7 +20,7 @@ from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
-from censafe.model.topdown.families import Wanted
+from censafe.model.topdown.families import AnswerReads
 from censafe.products.run.options import EstimateOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Descents, Estimates
@@ -83,7 +83,7 @@ class FileAnswers:
         """Some noisy answers of one query at consecutive geounits, int64, shape (last - first, m)."""
         return self._family(slice(first, last), {query: chosen})
 
-    def gather(self, wanted: Wanted) -> NDArray[np.int64]:
+    def gather(self, wanted: AnswerReads) -> NDArray[np.int64]:
         """Noisy answers, parent by parent, child by child, in the order of `wanted`."""
         found = []
         for parent in range(len(wanted.child_ptr) - 1):

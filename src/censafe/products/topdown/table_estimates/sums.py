@@ -49,9 +49,9 @@ class EarlierLevel:
             return _TogetherInRounds(source, queries, self)
         return _Together(source, queries, self)
 
-    def sums(self, selection: AnswerSums, queries: int, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sums(self, answer_sums: AnswerSums, queries: int, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums of these answers of some geounits, int64, shape (n, sums)."""
-        more = selection.only(selection.query >= queries)
+        more = answer_sums.only(answer_sums.query >= queries)
         others = replace(more, query=more.query - np.int32(queries))
         return StoredAnswers(self.values).sums(others, geounits)
 
@@ -76,9 +76,11 @@ class _Together:
     queries: int
     earlier: EarlierLevel
 
-    def sums(self, selection: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
-        totals: NDArray[np.int64] = self.own.sums(selection.only(selection.query < self.queries), geounits)
-        return totals + self.earlier.sums(selection, self.queries, geounits)
+    def sums(self, answer_sums: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
+        totals: NDArray[np.int64] = self.own.sums(
+            answer_sums.only(answer_sums.query < self.queries), geounits
+        )
+        return totals + self.earlier.sums(answer_sums, self.queries, geounits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,13 +92,13 @@ class _TogetherInRounds:
     earlier: EarlierLevel
 
     def rounds(
-        self, selections: Sequence[AnswerSums], pattern: NDArray[np.int64]
+        self, patterns: Sequence[AnswerSums], pattern: NDArray[np.int64]
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        mine = [selection.only(selection.query < self.queries) for selection in selections]
+        mine = [answer_sums.only(answer_sums.query < self.queries) for answer_sums in patterns]
         for geounits, totals in self.own.rounds(mine, pattern):
             for number in np.unique(pattern[geounits]).tolist():
                 some = np.flatnonzero(pattern[geounits] == number)
-                totals[some] += self.earlier.sums(selections[number], self.queries, geounits[some])
+                totals[some] += self.earlier.sums(patterns[number], self.queries, geounits[some])
             yield geounits, totals
             del totals  # before the next round is read
 
@@ -124,9 +126,13 @@ class HistogramSums:
         self._facilities = _Facilities(histogram, public)
         self.shared = len(shared)
         self._earlier = {
-            level: one for (name, level), one in (earlier or {}).items() if name == histogram.name
+            level: level_answers
+            for (name, level), level_answers in (earlier or {}).items()
+            if name == histogram.name
         }
-        more = {query.name: query for one in self._earlier.values() for query in one.queries}
+        more = {
+            query.name: query for level_answers in self._earlier.values() for query in level_answers.queries
+        }
         schema = histogram.schema
         names = dict.fromkeys(name for level in histogram.query_shares.values() for name in level)
         sums = [line_sum(table, number) for table in tables for number in range(len(table.lines))]
@@ -155,9 +161,9 @@ class HistogramSums:
     def answers(self, load: LevelWorkload) -> int:
         """How many answers of a level are used."""
         level = self._own(load)
-        selections = [level.read(pattern) for pattern in range(len(level.weights))]
+        patterns = [level.read(pattern) for pattern in range(len(level.weights))]
         of_pattern = np.array(
-            [selection.only(selection.query < len(load.queries)).answers for selection in selections]
+            [answer_sums.only(answer_sums.query < len(load.queries)).answers for answer_sums in patterns]
         )
         return int(of_pattern[level.pattern[level.pattern >= 0]].sum())
 
@@ -298,10 +304,10 @@ class _Facilities:
         for constraint in constraints_on(histogram) if is_held(histogram) else ():
             if isinstance(constraint.right, FacilityCounts) and constraint.relation == "<=":
                 self.kinds = histogram.schema.grouped(constraint.groups).label
-                self._upper = np.array(constraint.right.each, np.int64)
+                self._upper = np.array(constraint.right.multiples, np.int64)
             elif isinstance(constraint.right, FacilityCounts) and constraint.relation == "=":
                 self.known = histogram.schema.grouped(constraint.groups).label
-                self._multiples = np.array(constraint.right.each, np.int64)
+                self._multiples = np.array(constraint.right.multiples, np.int64)
         if self.kinds is None:
             self.kinds = self._limits[0].kinds
         if self.known is None and any(

@@ -10,7 +10,7 @@ import pytest
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.information import pooled_objectives
 from censafe.geography.spines.tree import Spine, SpineLevel
-from censafe.model.topdown.families import Wanted
+from censafe.model.topdown.families import AnswerReads
 
 CELLS = 6
 LABELS = (
@@ -43,7 +43,7 @@ def equations(objective: LevelObjective, node: int) -> tuple[np.ndarray, np.ndar
     """H and b of a geounit, from all answers that the source gathers."""
     query = np.array([one for one, _ in ALL], np.int32)
     answer = np.array([one for _, one in ALL], np.int32)
-    wanted = Wanted(np.array([0, 1]), np.array([node]), np.array([0, len(ALL)]), query, answer)
+    wanted = AnswerReads(np.array([0, 1]), np.array([node]), np.array([0, len(ALL)]), query, answer)
     values, weights = objective.source.gather(wanted), objective.weights[objective.kinds[node]]
     h, b = np.zeros((CELLS, CELLS)), np.zeros(CELLS)
     for (one, number), value in zip(ALL, values.tolist(), strict=True):

@@ -11,7 +11,7 @@ import pytest
 from censafe.estimation.topdown.least_squares.objective import StoredAnswers
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
-from censafe.model.topdown.families import Wanted
+from censafe.model.topdown.families import AnswerReads
 from censafe.products.topdown.public import held
 from censafe.products.topdown.public.held import FileAnswers
 from censafe.publication.measurements.chosen import index_answers
@@ -43,12 +43,12 @@ def answers(path: Path, *, root: bool = False, most: int = 1 << 20) -> FileAnswe
     return FileAnswers(index, LABELS, listed.place, None if root else parents, None if root else above, most)
 
 
-def wanted(parent: int, cells: list[int] | None = None) -> Wanted:
+def wanted(parent: int, cells: list[int] | None = None) -> AnswerReads:
     """What the estimate of a parent asks for."""
     chosen = SUPPORT[parent] if cells is None else cells
     child = np.arange(CHILDREN[parent], CHILDREN[parent + 1])
     query = np.array([0] + [1] * len(chosen), np.int32)
-    return Wanted(
+    return AnswerReads(
         np.array([0, len(child)]), child, np.array([0, len(query)]), query, np.array([0, *chosen], np.int32)
     )
 
