@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: all processors have a part to compile
 
 import censafe
 from censafe.model.compiled import LazyKernel, kernel_files
