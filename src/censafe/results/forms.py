@@ -16,7 +16,8 @@ from censafe.results.microdata import missing_columns, text_header
 RUN: Final = "a run folder (manifest.json)"
 MICRODATA: Final = "microdata of persons or units (PPMF, MDF: TABBLKST to TABBLK and the codes of a record)"
 SUMMARY: Final = "summary files of a state (SSgeo2020.pl and SS000012020.pl to SS000032020.pl of P.L. 94-171, or SSgeo2020.dhc and its segments)"
-FORMS: Final = (RUN, MICRODATA, SUMMARY)
+TABLES: Final = "tables of areas (GEOID, GEO_ID, GISJOIN or the columns of the Census API, with P1_001N ... or `variable` and `value`; of NHGIS with its codebook)"
+FORMS: Final = (RUN, MICRODATA, SUMMARY, TABLES)
 """The forms in words, without their packing."""
 _PACKING: Final = "each as a file, folder, .zip or .gz; text separated by commas, pipes, tabs or semicolons"
 _COLUMNS: Final = 6

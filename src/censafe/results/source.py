@@ -19,7 +19,8 @@ from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.publication.stamps import DEMONSTRATION, STAMP, STAMP_NOTES, Stamp
 from censafe.results.forms import require_there, unrecognized
 from censafe.results.microdata import MicrodataRows, TextHeader, missing_columns, shows_cells, text_header
-from censafe.results.summary import Segments, SummaryFiles
+from censafe.results.summary import AreaTables, Segments, SummaryFiles
+from censafe.results.table_files import Cells, read_table_files
 
 MANIFEST: Final = "manifest.json"
 _EARLIER: Final = "TABTRACT"
@@ -33,14 +34,14 @@ class PublishedSource:
     Args:
         words: what was recognized, in one line; empty for a run folder.
         rows: rows of microdata by the name of their layout; none of other forms.
-            summary: tables of summary files; None of other forms.
+        tables: tables of areas, from summary files or files of their own; None of other forms.
         others: files that were passed over.
     """
 
     path: Path
     words: str = ""
     rows: Mapping[str, MicrodataRows] = field(default_factory=dict, repr=False)
-    summary: SummaryFiles | None = None
+    tables: AreaTables | None = None
     others: tuple[PackedFile, ...] = ()
 
     @property
@@ -62,10 +63,12 @@ class KnownForms:
     Args:
         layouts: of microdata, by name.
         segments: of summary files, by the ending of their names.
+        cells: number of cells of every table, by product.
     """
 
     layouts: Mapping[str, MicrodataLayout]
     segments: Mapping[str, Segments] = field(default_factory=dict)
+    cells: Cells = field(default_factory=dict)
 
 
 def resolve(path: Path, forms: KnownForms, *, state: str | None = None) -> PublishedSource:
@@ -111,7 +114,8 @@ def recognize(path: Path, forms: KnownForms, *, state: str | None = None) -> Pub
         if parts
     }
     if not rows:
-        return None
+        tables = read_table_files(_with_codebook(path, files), forms.cells) if forms.cells else None
+        return None if tables is None else PublishedSource(path, tables.words, tables=tables)
     used = sorted({part for one in rows.values() for part in one.parts})
     named = {part for parts in found.values() for part in parts}
     others = tuple(file for file in files if file not in named)
@@ -122,6 +126,12 @@ def _files(path: Path) -> list[PackedFile]:
     """The files of a path without the notes of stamps."""
     notes = {note for note, _ in STAMP_NOTES.values()}
     return [one for one in packed_files(path) if one.name not in notes]
+
+
+def _with_codebook(path: Path, files: Sequence[PackedFile]) -> Sequence[PackedFile]:
+    """The files, with the codebook of NHGIS that stands in the folder of a single one."""
+    codebook = path.with_name(f"{path.stem}_codebook.txt")
+    return [*files, PackedFile(codebook)] if len(files) == 1 and codebook.is_file() else files
 
 
 def _texts(files: Sequence[PackedFile]) -> list[PackedFile]:
@@ -152,7 +162,7 @@ def _summary(
     packing = "".join(f", {words}" for words in sorted({file.packing for file in files} - {""}))
     lacking = f", without segment {', '.join(map(str, missing))}" if missing else ""
     words = f"summary files of {_RECORDS[_PRODUCT[products[0]]]} ({', '.join(one.state.upper() for one in chosen)}){packing}{lacking}"
-    return PublishedSource(path, words, summary=SummaryFiles(_PRODUCT[products[0]], chosen, segments))
+    return PublishedSource(path, words, tables=SummaryFiles(_PRODUCT[products[0]], chosen, segments))
 
 
 def _parts(path: Path, name: str, files: Sequence[PackedFile], state: str | None) -> tuple[PackedFile, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +52,31 @@ class AreaRecords:
     codes: NDArray[np.str_] = field(repr=False)
     names: NDArray[np.str_] = field(repr=False)
     records: tuple[tuple[StateFiles, Integers], ...] = field(repr=False)
+
+
+class AreaTables(Protocol):
+    """Published tables of areas."""
+
+    @property
+    def product(self) -> str:
+        """Of the tables."""
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Levels of which there are areas, the widest first."""
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """Tables that are there."""
+
+    def missing(self, table: str) -> list[str]:
+        """Cells of a table that are not there; none where the table is."""
+
+    def areas(self, word: str) -> AreaRecords:
+        """The areas of a level."""
+
+    def values(self, table: str, areas: AreaRecords) -> NDArray[np.float64]:
+        """Cells of a table for some areas, NaN where a cell is empty, shape (areas, cells)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +130,10 @@ class SummaryFiles:
             if all(number in own for own in numbers)
         )
 
+    def missing(self, table: str) -> list[str]:
+        """The table itself where its segment is not there."""
+        return [] if table in self.tables else [table]
+
     def areas(self, word: str) -> AreaRecords:
         """The areas of a level, in the order of the files."""
         level, digits = LEVELS[word]
@@ -121,9 +150,8 @@ class SummaryFiles:
             names.append(_texts(rows, NAME))
             records.append((state, _numbers(rows, LOGRECNO)))
         every = np.concatenate(codes)
-        if word == "block":  # 15 digits; with that of the block group 16
-            head, tail = every.astype(f"U{BLOCK_GROUP}"), _tails(every, BLOCK_GROUP)
-            every = np.char.add(np.char.add(head, tail.astype("U1")), tail)
+        if word == "block":
+            every = with_block_group(every)
         return AreaRecords(every, np.concatenate(names), tuple(records))
 
     def values(self, table: str, areas: AreaRecords) -> NDArray[np.float64]:
@@ -162,6 +190,17 @@ class SummaryFiles:
                     return number, first, cells, SEGMENT_KEYS + sum(cells for _, cells in names)
                 first += cells
         raise DataError(f"table {table} is in no segment")
+
+
+def with_block_group(codes: NDArray[np.str_]) -> NDArray[np.str_]:
+    """Geocodes of 16 digits of blocks from GEOIDs of 15.
+
+    Example:
+        >>> with_block_group(np.array(["440010301001000"])).tolist()
+        ['4400103010011000']
+    """
+    tail = _tails(codes, BLOCK_GROUP)
+    return np.char.add(np.char.add(codes.astype(f"U{BLOCK_GROUP}"), tail.astype("U1")), tail)
 
 
 def _texts(rows: Any, place: int) -> NDArray[np.str_]:

@@ -56,7 +56,7 @@ def test_what_is_recognized_is_said(redistricting: Path, tmp_path: Path) -> None
             shutil.copy(path, tmp_path)
     source = open_source(tmp_path)
     assert source.recognized == "summary files of the redistricting data (RI), without segment 3"
-    with pytest.raises(CensafeError, match=r"table P5 counts persons, which .* does not hold"):
+    with pytest.raises(CensafeError, match=r"table P5: .* lacks P5 .*; there are P1, P2"):
         tables(tmp_path, "P5", "state")
 
 

@@ -24,9 +24,11 @@ from censafe.publication.manifest import read_manifest
 from censafe.publication.microdata.histograms import histogram_schema
 from censafe.results.microdata import MicrodataRows
 from censafe.results.source import KnownForms, PublishedSource, resolve
-from censafe.results.summary import AreaRecords, Segments, SummaryFiles
+from censafe.results.summary import AreaRecords, AreaTables, Segments
 
 _PL_SEGMENTS: Final = (("P1", "P2"), ("P3", "P4", "H1"), ("P5",))
+_SHOWN: Final = 5
+_MOST: Final = 12
 _DIGITS: Final = {"us": 0, "state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 16}
 
 
@@ -41,9 +43,9 @@ def open_source(path: Path, state: str | None = None) -> TableSource:
         for name, layout in microdata_layouts().items()
         if layout.schema.name in {schema for schemas in SCHEMAS.values() for schema in schemas.values()}
     }
-    published = resolve(path, KnownForms(layouts, _segments()), state=state)
-    if published.summary is not None:
-        return SummarySource(published, published.summary)
+    published = resolve(path, KnownForms(layouts, _segments(), _cells()), state=state)
+    if published.tables is not None:
+        return AreaTableSource(published, published.tables)
     if not published.is_run:
         return MicrodataSource(published)
     manifest = read_manifest(path / "manifest.json")
@@ -74,10 +76,22 @@ def _segments() -> dict[str, Segments]:
     }
 
 
-class SummarySource(TableSource):
-    """Published tables of the areas of summary files; those of a list are sums of blocks."""
+def _cells() -> dict[str, dict[str, int]]:
+    """Number of cells of every table, by product; those that no record tells as they are published."""
+    empty = segment_layout().empty
+    return {
+        product: {
+            name: empty[name] if table.needs and name in empty else len(table.lines)
+            for name, table in census_tables(product).items()
+        }
+        for product in ("dhc", "pl94")
+    }
 
-    def __init__(self, published: PublishedSource, files: SummaryFiles) -> None:
+
+class AreaTableSource(TableSource):
+    """Published tables of areas, of summary files or files of their own; those of a list are sums of blocks."""
+
+    def __init__(self, published: PublishedSource, files: AreaTables) -> None:
         super().__init__(files.product, published.path)
         self._files = files
         self._areas: dict[str, AreaRecords] = {}
@@ -110,8 +124,19 @@ class SummarySource(TableSource):
         return np.sort(self._records("block").codes.astype(np.int64)) if "block" in self.levels else None
 
     def holds(self, table: CensusTable) -> bool:
-        """Whether the segment of a table is there."""
+        """Whether a table is there."""
         return table.name in self._files.tables
+
+    def require(self, table: CensusTable) -> None:
+        """Refuse a table of which cells are missing."""
+        missing = self._files.missing(table.name)
+        if missing:
+            some = f"{', '.join(missing[:_SHOWN])}{', ...' if len(missing) > _SHOWN else ''}"
+            there = [name for name in self.tables if name in self._files.tables]
+            raise UsageError(
+                f"table {table.name}: {self.place} lacks {some} ({self.recognized}); there are {', '.join(there[:_MOST]) or 'no complete tables'}"
+                f"{', ...' if len(there) > _MOST else ''}; fix: give files with every cell of the table"
+            )
 
     def _records(self, word: str) -> AreaRecords:
         if word not in self._areas:
@@ -139,6 +164,11 @@ class SummarySource(TableSource):
         own = self._files.values(table.name, records)[np.argsort(records.codes, kind="stable")]
         if own.shape[1] != len(table.lines):
             raise UsageError(f"table {table.name}: {self.place} has other cells than those defined here")
+        empty = int(np.isnan(own).any(axis=1).sum())
+        if empty and not table.median:
+            raise UsageError(
+                f"table {table.name}: {empty:,} areas have empty cells in {self.place}; fix: give files with every cell of the table"
+            )
         inside = geography.areas.area >= 0
         values = np.zeros((len(geography.areas.names), own.shape[1]))
         np.add.at(values, geography.areas.area[inside], own[inside])
