@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from censafe.errors import StorageError
 from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.grfc import BLOCK_AREA_COLUMNS
-from censafe.geography.identifiers import doubtful_blocks
+from censafe.geography.identifiers import doubtful_blocks, known_counties
 from censafe.geography.parquet_tables import open_parquet
 from censafe.population.blocks.layout import HistogramLayout
 from censafe.population.files.delimited import DELIMITER_NAMES
@@ -24,6 +24,8 @@ from censafe.population.findings import Finding, finding
 _BATCH_ROWS = 1_000_000
 _CSV_BYTES = 1 << 24
 _DIGITS_15 = 15
+_COUNTY = 5
+_SHORTEST = 2  # digits of a code that can have lost one
 _FIX = "write the file again"
 _TEXTS = ("geocode", *BLOCK_AREA_COLUMNS)
 _Ints = NDArray[np.int64]
@@ -157,8 +159,13 @@ def geocodes(column: Any, layout: HistogramLayout, name: str, found: list[Findin
         codes = np.where(short >= 0, short // 10**4 * 10**5 + block // 10**3 * 10**4 + block, codes)
         allowed += " (state, county, tract, block group, block), or 15 without the block group"
     rows = encoded.indices.to_numpy()
+    lost = (codes < 0) & _one_digit_short(texts, layout)
     found += finding(
-        name, "geocode", "form", int((codes < 0)[rows].sum()), "geocodes of another form", allowed
+        name, "geocode", "lost-zero", int(lost[rows].sum()), "geocodes that are one digit short; lost a leading zero?",
+        f"{allowed}, leading zeros included", "write them again as text with all their digits; spreadsheets drop leading zeros",
+    )  # fmt: skip
+    found += finding(
+        name, "geocode", "form", int(((codes < 0) & ~lost)[rows].sum()), "geocodes of another form", allowed
     )
     used = np.bincount(rows, minlength=len(texts)) > 0
     codes_used = np.where(used, codes, -1)
@@ -167,6 +174,17 @@ def geocodes(column: Any, layout: HistogramLayout, name: str, found: list[Findin
             name, "geocode", doubt.rule, int(doubt.rows[rows].sum()), doubt.problem, doubt.allowed, doubt.fix
         )
     return codes[rows]
+
+
+def _one_digit_short(texts: NDArray[np.str_], layout: HistogramLayout) -> NDArray[np.bool_]:
+    """Which texts have one digit less than a form of geocodes; of census blocks, those of a county that exists with a zero before them."""
+    length = _DIGITS_15 if layout.census_blocks else layout.form.length
+    if length < _SHORTEST:
+        return np.zeros(len(texts), np.bool_)
+    short = pack_geocodes(texts, length - 1)
+    if layout.census_codes:
+        return (short >= 0) & known_counties(short // 10 ** (length - _COUNTY))
+    return short >= 0
 
 
 def whole_column(column: Any, name: str, label: str, highest: int, found: list[Finding]) -> _Ints:

@@ -264,6 +264,8 @@ class Effects:
         self.histogram = histogram
         self.person = histogram.schema.record is ProtectedUnit.PERSON
         self.structure = structure_of(histogram.schema)
+        own = () if config.read is None else config.read.histograms
+        self._conditional = any(one.name == histogram.name and one.rules[0].where is not None for one in own)
         self._power = 2 if config.definition is Definition.ZCDP else 1
         self._shares = [histogram.query_shares[level.name] for level in config.run_levels]
         self._texts = tuple(dict.fromkeys(text for shares in self._shares for text in shares))
@@ -273,7 +275,7 @@ class Effects:
     def _by_level(self, items: tuple[Item, ...]) -> tuple[Fraction, ...]:
         if items not in self._norms:
             queries = map(self.histogram.schema.query, self._texts)
-            changes = (largest_change(one, self.structure, items, self._power) for one in queries)
+            changes = (self._largest(one, items) for one in queries)
             self._norms[items] = tuple(_sum_of_powers(one, self._power) for one in changes)
         norms = self._norms[items]
         if norms not in self._sums:
@@ -288,7 +290,15 @@ class Effects:
         """By how much answers to every query of a level change in one geounit."""
         for text in self._shares[depth]:
             query = self.histogram.schema.query(text)
-            yield text, largest_change(query, self.structure, items, self._power)
+            yield text, self._largest(query, items)
+
+    def _largest(self, query: CellQuery, items: tuple[Item, ...]) -> tuple[int, ...]:
+        """The largest change of a query; where a condition chooses the records that are counted, over all of these that may be counted."""
+        if not self._conditional:
+            return largest_change(query, self.structure, items, self._power)
+        counted = (some for number in range(len(items) + 1) for some in itertools.combinations(items, number))
+        changes = (largest_change(query, self.structure, some, self._power) for some in counted)
+        return max(changes, key=lambda steps: _sum_of_powers(steps, self._power))
 
     def effect(self, left: tuple[Item, ...], entered: tuple[Item, ...]) -> Effect | None:
         """None where no records can change so."""

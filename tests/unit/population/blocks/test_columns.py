@@ -294,3 +294,22 @@ def test_names_of_columns_that_are_no_text_are_a_finding(tmp_path):
     path = folder / "histogram.parquet"
     path.write_bytes(path.read_bytes().replace(b"votingage", b"voting\xb4ge"))
     assert "histogram.parquet: the content cannot be read" in _problems(folder)
+
+
+@pytest.mark.parametrize(
+    ("code", "rule"),
+    [
+        (
+            "400100010011000",
+            "[lost-zero]",
+        ),  # 0400100010011000 of Arizona as 15 digits, which no county of state 40 has
+        ("10010201001001", "[lost-zero]"),  # 010010201001001 of Alabama without its zero
+        ("99990201001001", "[form]"),  # with a zero before it, of no county
+        ("100102010011001", "[lost-zero]"),  # 0100102010011001 of Alabama, not a block of Delaware
+        ("4403100010011000", "[unknown-county]"),
+        ("4400100010021000", "[nesting]"),
+    ],
+)
+def test_geocodes_that_lost_a_zero_are_told_from_those_of_other_places(tmp_path, code, rule):
+    units = {**UNITS, "geocode": [*BLOCKS[:2], code]}
+    assert rule in _problems(_folder(tmp_path, units=units), pl94_layout(PL94, PL94_US))

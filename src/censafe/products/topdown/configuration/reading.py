@@ -139,23 +139,14 @@ class ReadTable:
                 )
         key = self._text("key") if "key" in self._table else ""
         form, geography = self._form(), self._geography(levels)
-        attributes = named_table_of(self._table, "attributes", problems)
-        where = named_table_of(self._table, "where", problems)
-        for name in where:
-            if name not in (all_names := list(self._document.values.get("histograms", {}))):
-                problems.add(
-                    f"read.where.{name}", f"there is no such histogram; histograms are {listed(all_names)}"
-                )
-        known = {attribute for one in histograms for attribute in one.schema.schema.names}
-        known |= set(_attribute_names(self._document.values.get("schemas")))
-        for name in attributes:
-            if name not in known:
-                problems.add(
-                    f"read.attributes.{name}",
-                    f"no histogram has this attribute; attributes are {listed(sorted(known))}",
-                )
+        attributes, where = self._named(histograms)
         records = []
         for one, table in zip(histograms, tables, strict=True):
+            if one.name in where and table == "persons":
+                problems.add(
+                    f"read.where.{one.name}",
+                    "only histograms of households are counted by a condition; every person is counted: give those who do not matter a level of their own (other)",
+                )
             condition = (
                 self._expression(where[one.name], f"read.where.{one.name}") if one.name in where else None
             )
@@ -200,6 +191,26 @@ class ReadTable:
             units,
             rules_of_levels,
         )
+
+    def _named(self, histograms: Sequence[MeasuredHistogram]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Tables by attribute, and conditions by histogram; other names are problems."""
+        problems = self._problems
+        attributes = named_table_of(self._table, "attributes", problems)
+        where = named_table_of(self._table, "where", problems)
+        for name in where:
+            if name not in (all_names := list(self._document.values.get("histograms", {}))):
+                problems.add(
+                    f"read.where.{name}", f"there is no such histogram; histograms are {listed(all_names)}"
+                )
+        known = {attribute for one in histograms for attribute in one.schema.schema.names}
+        known |= set(_attribute_names(self._document.values.get("schemas")))
+        for name in attributes:
+            if name not in known:
+                problems.add(
+                    f"read.attributes.{name}",
+                    f"no histogram has this attribute; attributes are {listed(sorted(known))}",
+                )
+        return attributes, where
 
     def _text(self, name: str) -> str:
         value = self._table.get(name)
