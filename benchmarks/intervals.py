@@ -2,6 +2,7 @@
 
     python benchmarks/intervals.py [--persons N] [--states CODE,...] [--config NAME] [--set KEY=VALUE] [--data DIR] [--seed S] [--json]
     python benchmarks/intervals.py --coverage DRAWS [--published DRAWS] [--persons N] [--config NAME] [--set KEY=VALUE] ...
+    python benchmarks/intervals.py --write coverage [--share FRACTION] [--seed S]
 
 Makes block histograms of a synthetic state, or takes those that an earlier call left in DIR. Without `--coverage` it measures them once
 with a test key and makes the unbiased estimates and their variances for all default queries at the areas of every kind: the
@@ -14,6 +15,8 @@ hold the true count, by kind of area and query; counts that are published exactl
 error is that of the mean over draws, so that counts of one draw may depend on each other. With `--published` it also estimates the
 state so many times, simulates the intervals of the published counts with 10 further runs each, and counts the same.
 Unlike a release, all of this knows the truth.
+
+With `--write coverage` it counts so for all of the three tables of docs/intervals.md, and writes these; `--share` takes so much of their draws.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import NormalDist
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import numpy as np
@@ -51,11 +55,21 @@ from censafe.products.topdown.intervals.intervals import IntervalQuery, chosen_q
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestMeasurementStore, further_runs, rehearse
-from harness import gib, parser_of, population, report
+from harness import ROOT, gib, markdown, parser_of, population, report, write_table
 
 LEVELS = (0.9, 0.95)
 OFF_SPINE = "off the spine"
 FURTHER = 10
+SCRIPT, PAGE = "benchmarks/intervals.py", "docs/intervals.md"
+KINDS = [
+    *(levels := ("US", "State", "County", "Tract", "Block_Group", "Block")),
+    *(f"spine {level}" for level in levels[:-1]),
+    OFF_SPINE,
+]
+SPINES = {"standard": "standard", "American Indian parts": "aian", "optimized": "optimized"}
+DRAWS, DRAWS_OF_UNITS, DRAWS_OF_SIXTEEN, PUBLISHED = 400, 3_000, 1_500, 20
+SMALL = 0.2  # standard error of a row that many draws decide
+Rows = list[dict[str, Any]]
 
 
 class Hits:
@@ -256,6 +270,66 @@ def _published(
             hits.add(("published", name, areas.kind), [np.concatenate(parts) for parts in covered])
 
 
+def page_tables(folder: Path, arguments: argparse.Namespace) -> dict[str, list[str]]:
+    """The lines of the three tables of the page, by name."""
+
+    def counted(draws: int = 0, published: int = 0, config: str = "pl94-us", **settings: str) -> Rows:
+        given = {
+            "states": "04",
+            "persons": 20_000,
+            "config": config,
+            "settings": [f"{name}={value}" for name, value in settings.items()],
+            "coverage": max(2, round(draws * arguments.share)) if draws else 0,
+            "published": max(2, round(published * arguments.share)) if published else 0,
+        }
+        return coverage(folder, argparse.Namespace(**vars(arguments) | given))
+
+    persons = {name: counted(DRAWS, spine=spine, measure="persons") for name, spine in SPINES.items()}
+    others = {
+        "housing units, optimized spine": counted(DRAWS_OF_UNITS, spine="optimized", measure="units"),
+        "`blocks-16`, standard spine": counted(DRAWS_OF_SIXTEEN, config="blocks-16"),
+    }
+    published = counted(published=PUBLISHED, spine="optimized")
+    by_histogram = {
+        name: [row for row in published if row["histogram"] == name]
+        for name in dict.fromkeys(row["histogram"] for row in published)
+    }
+    return {
+        "interval-coverage-persons": [*coverage_table(persons), "", distances(persons)],
+        "interval-coverage-others": [*coverage_table(others), "", distances(others)],
+        "interval-coverage-published": coverage_table(by_histogram),
+    }
+
+
+def coverage_table(columns: Mapping[str, Rows]) -> list[str]:
+    """Share of intervals that held the truth with its standard error, by kind of area, two levels a column."""
+    header = ["kind of area"]
+    for name, rows in columns.items():
+        header += [f"{name}, {rows[0]['draws']:,} draws, 90%", "95%"]
+    cells = {name: {row["kind"]: row for row in rows} for name, rows in columns.items()}
+    lines = []
+    for kind in KINDS:
+        own = [one.get(kind) for one in cells.values()]
+        if any(own):
+            shares = [[f"{row[f'covered{level}']:.2f} ± {row[f'error{level}']:.2f}" for level in (90, 95)] if row else ["", ""] for row in own]  # fmt: skip
+            lines.append([kind, *(cell for pair in shares for cell in pair)])
+    return markdown(header, lines, number="---")
+
+
+def distances(columns: Mapping[str, Rows]) -> str:
+    """How far from nominal the shares are at most: of all rows in standard errors, of those with small ones in points."""
+    found = [
+        (abs(row[f"covered{level}"] - level), row[f"error{level}"])
+        for rows in columns.values()
+        for row in rows
+        for level in (90, 95)
+        if row[f"error{level}"]
+    ]
+    points = max((distance for distance, error in found if error < SMALL), default=0.0)
+    errors = max(distance / error for distance, error in found)
+    return f"Farthest from nominal: {errors:.1f} standard errors, of {len(found)} shares; {points:.2f} points, of those with a standard error below {SMALL}."
+
+
 def text(measured: Any) -> Iterator[str]:
     if isinstance(measured, dict):
         yield f"Speed({', '.join(f'{name}={value}' for name, value in measured.items())})"
@@ -273,7 +347,18 @@ def main() -> None:
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--coverage", type=int, default=0, metavar="DRAWS")
     parser.add_argument("--published", type=int, default=0, metavar="DRAWS")
+    parser.add_argument(
+        "--share", type=float, default=1.0, metavar="FRACTION", help="of the draws of --write coverage"
+    )
     arguments = parser.parse_args()
+    if arguments.write:
+        if arguments.write != "coverage":
+            parser.error(f"--write coverage is what this benchmark writes, into {PAGE}")
+        with TemporaryDirectory() as folder:
+            tables = page_tables(arguments.data or Path(folder), arguments)
+        for name, lines in tables.items():
+            write_table(ROOT / PAGE, name, SCRIPT, lines)
+        return
     report(arguments, coverage if arguments.coverage or arguments.published else speed, text)
 
 
