@@ -19,7 +19,7 @@ from support.engines import SAIL, SailServer
 if not SAIL:
     pytest.skip("neither Sail nor its client is installed", allow_module_level=True)
 
-from censafe.tabulation.engine.spark_client import PySparkException
+from censafe.tabulation.engine.cluster import PySparkException
 
 
 def opened(work: Path, choice: str) -> Any:
@@ -45,7 +45,7 @@ def test_nothing_waits_for_a_lost_server_after_an_interrupt(
 ) -> None:
     """Pauses between attempts are counted, not the time of the test, which depends on the load of the machine."""
     from pyspark.sql.connect.client import (
-        retries,  # after spark_client, which lets the client be imported without Spark
+        retries,  # after the engine, which lets the client be imported without Spark
     )
 
     pauses = list[float]()

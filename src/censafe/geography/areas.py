@@ -112,7 +112,14 @@ class Areas:
         if kind.kind == "USA":
             return _from_codes(np.ones(len(state), np.int64), inside, 2)
         divisor = {"STATE": _STATE, "COUNTY": _COUNTY, "TRACT": _TRACT}[kind.kind]
-        return _from_sorted(self.keys // divisor, inside)
+        codes = self.keys // divisor
+        starts = np.zeros(len(codes), bool)
+        starts[:1] = True
+        starts[1:] = codes[1:] != codes[:-1]
+        starts &= inside
+        ordinals = np.cumsum(starts, dtype=np.int32) - np.int32(1)
+        ordinals[~inside] = -1
+        return codes[starts], ordinals
 
 
 def read_areas(paths: Sequence[Path], states: tuple[str, ...]) -> tuple[Areas, tuple[AreaProblem, ...]]:
@@ -188,18 +195,6 @@ def _from_codes(
     position = np.full(most, -1, np.int32)
     position[regions] = np.arange(len(regions), dtype=np.int32)
     return regions, np.where(inside, position[np.where(inside, codes, 0)], np.int32(-1))
-
-
-def _from_sorted(
-    codes: NDArray[np.int64], inside: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    starts = np.zeros(len(codes), bool)
-    starts[:1] = True
-    starts[1:] = codes[1:] != codes[:-1]
-    starts &= inside
-    ordinals = np.cumsum(starts, dtype=np.int32) - np.int32(1)
-    ordinals[~inside] = -1
-    return codes[starts], ordinals
 
 
 def _positions(values: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -74,7 +74,11 @@ def class_rows(levels: Sequence[GroupEstimates], classes: AreaClasses) -> ClassR
     """Gather the groups of areas that are in a class."""
     codes = np.unique(np.concatenate([np.array(estimates.level.iterations, np.str_) for estimates in levels]))
     regions = np.full((len(levels), len(classes.classes)), -1, np.int64)
-    preference = _preference(levels)
+    # rank of every level: the largest budget first, larger areas first where budgets are equal
+    ties = [_TIES.index(estimates.level.region_type.removeprefix("PR-")) for estimates in levels]
+    places = range(len(levels))
+    ranked = sorted(places, key=lambda place: (-levels[place].cost, ties[place], place))
+    preference = [ranked.index(place) for place in places]
     columns: list[tuple[NDArray[np.int64], ...]] = []
     cells: list[NDArray[np.int64]] = []
     sizes: list[NDArray[np.int64]] = []
@@ -110,14 +114,6 @@ def class_rows(levels: Sequence[GroupEstimates], classes: AreaClasses) -> ClassR
         noise=noise[order],
         noises=tuple(noise for estimates in levels for noise in estimates.noises),
     )
-
-
-def _preference(levels: Sequence[GroupEstimates]) -> list[int]:
-    """Rank of every level: the largest budget first, larger areas first where budgets are equal."""
-    ties = [_TIES.index(estimates.level.region_type.removeprefix("PR-")) for estimates in levels]
-    places = range(len(levels))
-    ranked = sorted(places, key=lambda place: (-levels[place].cost, ties[place], place))
-    return [ranked.index(place) for place in places]
 
 
 def _class_of_regions(estimates: GroupEstimates, classes: AreaClasses) -> NDArray[np.int64]:
@@ -298,16 +294,12 @@ def _replaced(rows: ClassRows, units: Units, position: int) -> tuple[GroupEstima
     )
     donor = rows.level[rows.donors][unit]
     change = _change(rows, old, new_region, new_iteration, cells, starts, stat_level, donor)
-    return _with_distinct_noises(new), change
-
-
-def _with_distinct_noises(estimates: GroupEstimates) -> GroupEstimates:
-    """Drop noises that no row has, and name equal ones once."""
+    # drop noises that no row has, and name equal ones once
     distinct: dict[GroupNoise, int] = {}
-    renamed = np.zeros(len(estimates.noises), np.int32)
-    for i in np.unique(estimates.noise).tolist():
-        renamed[i] = distinct.setdefault(estimates.noises[i], len(distinct))
-    return replace(estimates, noise=renamed[estimates.noise], noises=tuple(distinct))
+    renamed = np.zeros(len(new.noises), np.int32)
+    for i in np.unique(new.noise).tolist():
+        renamed[i] = distinct.setdefault(new.noises[i], len(distinct))
+    return replace(new, noise=renamed[new.noise], noises=tuple(distinct)), change
 
 
 def _change(

@@ -131,11 +131,6 @@ def sum_distribution(z: ArrayLike, variance: ArrayLike) -> SumDistribution:
     if far.all():
         u = np.linspace(-_REACH, _REACH, _NORMAL_POINTS)
         return SumDistribution(means[0] + np.sqrt(variances[0]) * u, ndtr(u), known)
-    at, below = _gridded(means, variances)
-    return SumDistribution(at, below, known)
-
-
-def _gridded(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
     sigmas = np.sqrt(variances)
     spread = float(np.sqrt(truncated_variance(means, variances).sum()))
     start, mass = _convolved([_masses(m, s, spread / _STEPS) for m, s in zip(means, sigmas, strict=True)])
@@ -144,7 +139,8 @@ def _gridded(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
     # cells narrower than a step make the grid's mean drift; the exact mean is known
     middle = float((edges[:-1] + edges[1:]) @ mass / (2 * total[-1]))
     drift = float(truncated_mean(means, variances).sum()) - middle
-    return edges + drift, total / total[-1]
+    at, below = edges + drift, total / total[-1]
+    return SumDistribution(at, below, known)
 
 
 def _masses(mean: float, sigma: float, step: float) -> tuple[int, Floats]:

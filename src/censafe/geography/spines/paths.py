@@ -223,7 +223,15 @@ def _together(
 
 def _meetings(run: RunSpine, depth: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Level and geounit in which the farthest two blocks of every area of two blocks or more meet; level -1 for none."""
-    low, high = _farthest(run, depth)
+    # first and last block, in the order of the run, of every standard area with two blocks or more
+    starts = run.standard.starts[depth]
+    blocks = run.standard.leaf.nodes
+    position = np.arange(blocks)
+    if run.order is not None:
+        position = np.empty(blocks, np.int64)
+        position[run.order] = np.arange(blocks)
+    several = np.diff(np.append(starts, blocks)) > 1
+    low, high = np.minimum.reduceat(position, starts)[several], np.maximum.reduceat(position, starts)[several]
     met = np.full(len(low), -1, np.int64)
     place = np.zeros(len(low), np.int64)
     for above in range(len(run.spine.levels) - 2, -1, -1):
@@ -232,18 +240,6 @@ def _meetings(run: RunSpine, depth: int) -> tuple[NDArray[np.int64], NDArray[np.
         here = (low == high) & (met < 0)
         met[here], place[here] = above, low[here]
     return met, place
-
-
-def _farthest(run: RunSpine, depth: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First and last block, in the order of the run, of every standard area with two blocks or more."""
-    starts = run.standard.starts[depth]
-    blocks = run.standard.leaf.nodes
-    position = np.arange(blocks)
-    if run.order is not None:
-        position = np.empty(blocks, np.int64)
-        position[run.order] = np.arange(blocks)
-    several = np.diff(np.append(starts, blocks)) > 1
-    return np.minimum.reduceat(position, starts)[several], np.maximum.reduceat(position, starts)[several]
 
 
 def _paths(spine: Spine, shares: Sequence[LevelShares]) -> list[tuple[list[_Path], NDArray[np.int64]]]:

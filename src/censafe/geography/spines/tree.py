@@ -168,7 +168,16 @@ def build_spine(geocodes: NDArray[np.str_] | NDArray[np.int64], rules: Sequence[
     if digits != sorted(set(digits)) or not 0 < form.length <= form.longest:
         raise ValueError(f"the prefixes of a spine must grow, to {form.longest} characters at most")
     leaf = np.sort(_packed(geocodes, form))
-    _check_blocks(leaf, form)
+    if not len(leaf):
+        raise DataError("geocodes: there are no blocks; allowed: one or more")
+    wrong = int(np.count_nonzero((leaf < 0) | (leaf >= form.base**form.length)))
+    if wrong:
+        raise DataError(
+            f"geocodes: {wrong} are not of the right form; allowed: {form.words}, leading zeros included"
+        )
+    repeated = int(np.count_nonzero(np.diff(leaf) == 0))
+    if repeated:
+        raise DataError(f"geocodes: {repeated} blocks are given twice; allowed: each block once")
     cuts = [_distinct(form.prefixes(leaf, length)) for length in digits[:-1]] + [leaf]
     if len(cuts[0]) != 1:
         raise DataError(
@@ -197,16 +206,3 @@ def _distinct(rising: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _packed(geocodes: NDArray[Any], form: GeocodeForm) -> NDArray[np.int64]:
     return form.pack(geocodes) if geocodes.dtype.kind == "U" else geocodes.astype(np.int64)
-
-
-def _check_blocks(leaf: NDArray[np.int64], form: GeocodeForm) -> None:
-    if not len(leaf):
-        raise DataError("geocodes: there are no blocks; allowed: one or more")
-    wrong = int(np.count_nonzero((leaf < 0) | (leaf >= form.base**form.length)))
-    if wrong:
-        raise DataError(
-            f"geocodes: {wrong} are not of the right form; allowed: {form.words}, leading zeros included"
-        )
-    repeated = int(np.count_nonzero(np.diff(leaf) == 0))
-    if repeated:
-        raise DataError(f"geocodes: {repeated} blocks are given twice; allowed: each block once")

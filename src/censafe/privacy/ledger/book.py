@@ -200,7 +200,14 @@ class Ledger(Closing):
         name = secrets.token_hex(8) if run is None else run
         if not _RUN.fullmatch(name):
             raise ValueError("a run is named by 8 to 64 hexadecimal digits")
-        known = self._known_run(name, plan, accounts)
+        known = self._state.runs.get(name)
+        if known and (known.plan, known.accounts) != (plan.digest(), accounts):
+            same_plan = known.plan == plan.digest()
+            raise LedgerError(
+                f"{self.path}: run {name} was opened with another {'input or `dataset`' if same_plan else 'plan'}; "
+                "restore what it was opened with, or start a run in a new folder"
+            )
+
         if known and known.closed:
             self._run = known
             return known
@@ -361,16 +368,6 @@ class Ledger(Closing):
             raise LedgerError(f"{self.path}: the ledger's sum for the run is not the total of its plan")
         self._append("close", run, {}, self._state.stated(run.accounts))
         self._run = self._state.runs[run.run]
-
-    def _known_run(self, name: str, plan: ReleasePlan, accounts: frozenset[str]) -> RunState | None:
-        known = self._state.runs.get(name)
-        if known and (known.plan, known.accounts) != (plan.digest(), accounts):
-            same_plan = known.plan == plan.digest()
-            raise LedgerError(
-                f"{self.path}: run {name} was opened with another {'input or `dataset`' if same_plan else 'plan'}; "
-                "restore what it was opened with, or start a run in a new folder"
-            )
-        return known
 
     def _refuse_second_release(
         self, plan: ReleasePlan, accounts: frozenset[str], name: str, known: frozenset[str]

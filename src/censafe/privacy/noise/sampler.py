@@ -26,7 +26,7 @@ _FEW_DRAWS = 1 << 16
 
 
 def _kernels(draws: int) -> ModuleType:
-    """The compiled kernels, or for a few draws their numpy numpy_kernels, which agree bit for bit.
+    """The compiled kernels, or for a few draws the same in numpy, which agree bit for bit.
 
     Loading the compiler takes longer than half a million draws with numpy.
     """

@@ -7,10 +7,12 @@ was lost: nothing depends on what a server remembers. What an error of a server 
 from __future__ import annotations
 
 import shutil
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from enum import Enum
 from functools import partial, reduce
 from glob import escape
 from pathlib import Path
@@ -23,24 +25,52 @@ import pyarrow.parquet as pq
 from ibis.expr.operations import DatabaseTable
 from sqlglot import expressions as sge
 
-from censafe.errors import StorageError, UsageError
+from censafe.errors import CensafeError, DataError, StorageError, UsageError
 from censafe.model.fetching import interruptible
 from censafe.tabulation.engine.embedded import EmbeddedEngine, open_embedded, quoted
 from censafe.tabulation.engine.operations import Relational
 from censafe.tabulation.engine.sail_server import SailServer
-from censafe.tabulation.engine.spark_client import (
-    Backend,
-    PrivateChannel,
-    PySparkCompiler,
-    PySparkException,
-    SparkSession,
-)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
-from enum import Enum
 
-from censafe.errors import CensafeError, DataError
+
+@contextmanager
+def _program_with_a_file() -> Iterator[None]:
+    """Give the program a file name for a moment.
+
+    PySpark takes a program without one (``python -c``, a worker of some runners) for its own tests, and ends the process where these cannot run.
+    """
+    program = sys.modules["__main__"]
+    if hasattr(program, "__file__"):
+        yield
+        return
+    program.__file__ = __file__
+    try:
+        yield
+    finally:
+        del program.__file__
+
+
+with _program_with_a_file():
+    from ibis.backends.pyspark import Backend
+    from ibis.backends.sql.compilers.pyspark import PySparkCompiler
+    from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+    from pyspark.sql.connect.session import SparkSession
+
+
+class PrivateChannel(DefaultChannelBuilder):
+    """A channel to a server that was started for one run."""
+
+    def __init__(self, target: str) -> None:
+        super().__init__("sc://localhost", [("grpc.default_authority", "localhost")])
+        self._target = target
+
+    def toChannel(self) -> Any:  # noqa: N802 (named by Spark)
+        """Open it."""
+        return self._insecure_channel(self._target)
+
 
 # Words of Apache Spark, Sail and gRPC by which the kinds of failures are told apart; they are never shown.
 _MEMORY = (
@@ -287,7 +317,17 @@ class ClusterEngine(Relational, Backend):
             schema = pq.read_schema(path)
             types = tuple(str(schema.field(column).type) for column in columns)
             if not set(types) <= _READABLE:
-                types, path = ("rewritten",), self._rewritten(rewritten, path, schema, columns)
+                # A file without dictionaries and unsigned integers, which Sail and Spark do not both read; too large integers become missing
+                rewritten.mkdir(mode=0o700, parents=True, exist_ok=True)
+                target = rewritten / f"{uuid4().hex}.parquet"
+                listed = ", ".join(
+                    _selected(column, schema.field(column).type, mark='"') for column in columns
+                )
+                source, out = (quoted(str(text)) for text in (escape(str(path)), target))
+                self.embedded.con.execute(
+                    f"COPY (SELECT {listed} FROM read_parquet({source})) TO {out} (FORMAT parquet)"
+                )
+                types, path = ("rewritten",), target
             kinds.setdefault(types, []).append(_uri(path))
         selected = [_selected(column, pq.read_schema(files[0]).field(column).type) for column in columns]
 
@@ -411,17 +451,6 @@ class ClusterEngine(Relational, Backend):
         if self._embedded is not None:
             self._embedded.disconnect()
         self._connecting.close(self._session)
-
-    def _rewritten(self, folder: Path, path: Path, schema: pa.Schema, columns: Sequence[str]) -> Path:
-        """A file without dictionaries and unsigned integers, which Sail and Spark do not both read; too large integers become missing."""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        target = folder / f"{uuid4().hex}.parquet"
-        listed = ", ".join(_selected(column, schema.field(column).type, mark='"') for column in columns)
-        source, out = (quoted(str(text)) for text in (escape(str(path)), target))
-        self.embedded.con.execute(
-            f"COPY (SELECT {listed} FROM read_parquet({source})) TO {out} (FORMAT parquet)"
-        )
-        return target
 
     def _name(self, name: str, frame: Callable[[], Any]) -> ir.Table:
         self._views[name] = frame

@@ -350,7 +350,12 @@ class CountAccumulator:
         self._tables = tuple(table for table in allowed if tables is None or table.name in tables)
         self._tau: dict[str, int] = {}
         if mode == "release":
-            self._tau = _checked_tau(self._tables, tau or {})
+            tau = tau or {}
+            needed = [table.name for table in self._tables if table.truncated]
+            wrong = [name for name in needed if type(tau.get(name)) is not int or tau[name] < 1]
+            if wrong:
+                raise ConfigError(f"tau: an integer of at least 1 is needed for {', '.join(wrong)}")
+            self._tau = {name: tau[name] for name in needed}
         # by table and region: int64, shape (iterations, cells)
         self._counted: dict[str, dict[str, NDArray[np.int64]]] = {table.name: {} for table in self._tables}
         self._unmatched = dict.fromkeys(self._counted, 0)
@@ -465,11 +470,3 @@ class CountAccumulator:
             conditions += [cell.where for cell in self._cells(table)]
             conditions += [iteration.where_of(table) for iteration in self._definitions.iterations(table)]
         return conditions
-
-
-def _checked_tau(tables: Sequence[TableDefinition], tau: Mapping[str, int]) -> dict[str, int]:
-    needed = [table.name for table in tables if table.truncated]
-    wrong = [name for name in needed if type(tau.get(name)) is not int or tau[name] < 1]
-    if wrong:
-        raise ConfigError(f"tau: an integer of at least 1 is needed for {', '.join(wrong)}")
-    return {name: tau[name] for name in needed}

@@ -108,7 +108,17 @@ def _solve(problem: ParentProblem) -> L2Result:
         return result
     if not has_point(problem):
         return _infeasible(problem, violated_cut(problem) or _NO_POINT, setting.iterations)
-    return _after_interior(setting, tight)
+    # the active set once more, from the state of an interior point; if that fails too, the interior point itself
+    point = interior_point(setting.problem, setting.equations.h, tight)
+    setting.state.free[:], setting.state.active[:] = point.free, point.active
+    result = _run(setting, L2Status.OK_AFTER_INTERIOR)
+    if result is not None:
+        return result
+    nu = point.row_multipliers
+    violation, gap = _certified(setting, point.x, nu, point.group_multipliers)
+    good = violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE
+    status = L2Status.OK_AFTER_INTERIOR if good else L2Status.APPROXIMATE
+    return L2Result(point.x, status, gap, violation, setting.iterations, nu, setting.ridge)
 
 
 def _known(problem: ParentProblem, tight: Tightened) -> L2Result | None:
@@ -116,7 +126,20 @@ def _known(problem: ParentProblem, tight: Tightened) -> L2Result | None:
     if tight.reason:
         return _infeasible(problem, tight.reason, 0)
     if problem.cells == 0 or (problem.p is not None and (problem.children == 1 or not problem.p.any())):
-        return _without_choice(problem, tight)
+        # no cells, a parent without persons, or an only child, which is a copy of its parent
+        x = np.zeros(problem.B.shape)
+        if problem.p is not None and problem.children == 1:
+            x[0] = problem.p
+        totals = x @ problem.rows.T
+        violation = float(max((tight.lo - totals).max(initial=0.0), (totals - tight.hi).max(initial=0.0)))
+        sums = np.bincount(
+            problem.group[problem.group >= 0], x.sum(axis=1)[problem.group >= 0], len(problem.group_totals)
+        )
+        if violation > 0 or (sums != problem.group_totals).any():
+            return _infeasible(
+                problem, "the only possible children break a side row or the total of a group", 0
+            )
+        return L2Result(x, L2Status.OK, 0.0, 0.0, 0, np.zeros(problem.lo.shape))
     return None
 
 
@@ -156,35 +179,6 @@ def _run(setting: _Setting, status: L2Status) -> L2Result | None:
 def _certified(setting: _Setting, x: Floats, nu: Floats, gamma: Floats) -> tuple[float, float]:
     violation, gap = certify(setting.equations, setting.sides, x, nu, gamma, setting.curvature)
     return float(violation), float(gap)
-
-
-def _after_interior(setting: _Setting, tight: Tightened) -> L2Result:
-    """The active set once more, from the state of an interior point; if that fails too, the interior point itself."""
-    point = interior_point(setting.problem, setting.equations.h, tight)
-    setting.state.free[:], setting.state.active[:] = point.free, point.active
-    result = _run(setting, L2Status.OK_AFTER_INTERIOR)
-    if result is not None:
-        return result
-    nu = point.row_multipliers
-    violation, gap = _certified(setting, point.x, nu, point.group_multipliers)
-    good = violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE
-    status = L2Status.OK_AFTER_INTERIOR if good else L2Status.APPROXIMATE
-    return L2Result(point.x, status, gap, violation, setting.iterations, nu, setting.ridge)
-
-
-def _without_choice(problem: ParentProblem, tight: Tightened) -> L2Result:
-    """No cells, a parent without persons, or an only child, which is a copy of its parent."""
-    x = np.zeros(problem.B.shape)
-    if problem.p is not None and problem.children == 1:
-        x[0] = problem.p
-    totals = x @ problem.rows.T
-    violation = float(max((tight.lo - totals).max(initial=0.0), (totals - tight.hi).max(initial=0.0)))
-    sums = np.bincount(
-        problem.group[problem.group >= 0], x.sum(axis=1)[problem.group >= 0], len(problem.group_totals)
-    )
-    if violation > 0 or (sums != problem.group_totals).any():
-        return _infeasible(problem, "the only possible children break a side row or the total of a group", 0)
-    return L2Result(x, L2Status.OK, 0.0, 0.0, 0, np.zeros(problem.lo.shape))
 
 
 def _infeasible(problem: ParentProblem, reason: str, iterations: int) -> L2Result:

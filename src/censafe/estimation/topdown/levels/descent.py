@@ -66,28 +66,29 @@ def estimate_level(
     report = LevelReport(task.level.name, task.level.nodes)
     if parents is None or above is None:
         report.parents = 1
-        histograms, sums = _roots(task, rules, report), None
+        # the geounits without a parent: one alone by the passes, several by one fit of each group
+        if task.level.nodes == 1 and task.limits.groups is None:
+            family = root_family(rules, task.limits)
+            estimate = estimate_family(task, rules, family)
+            _count(estimate, family, report)
+            roots = {0: (family.support, estimate.counts[0])}
+        else:
+            roots = estimate_roots(task, rules, report)
+        in_order = [roots[root] for root in sorted(roots)]
+        pointer = np.append(0, np.cumsum([np.count_nonzero(counts) for _, counts in in_order])).astype(
+            np.int64
+        )
+        cell = np.concatenate([cells[counts > 0] for cells, counts in in_order])
+        count = np.concatenate([counts[counts > 0] for _, counts in in_order])
+        histograms, sums = (
+            SparseLevel(task.level.geounits, pointer, cell.astype(np.int32), count.astype(np.int32)),
+            None,
+        )
     else:
         report.parents = above.nodes
         histograms, sums = _children(task, rules, parents, above, report, workers, progress)
     check_level(task.level, histograms, task.limits, rules.cells, sums)
     return histograms, report
-
-
-def _roots(task: LevelTask, rules: CellRules, report: LevelReport) -> SparseLevel:
-    """The geounits without a parent: one alone by the passes, several by one fit of each group."""
-    if task.level.nodes == 1 and task.limits.groups is None:
-        family = root_family(rules, task.limits)
-        estimate = estimate_family(task, rules, family)
-        _count(estimate, family, report)
-        roots = {0: (family.support, estimate.counts[0])}
-    else:
-        roots = estimate_roots(task, rules, report)
-    in_order = [roots[root] for root in sorted(roots)]
-    pointer = np.append(0, np.cumsum([np.count_nonzero(counts) for _, counts in in_order])).astype(np.int64)
-    cell = np.concatenate([cells[counts > 0] for cells, counts in in_order])
-    count = np.concatenate([counts[counts > 0] for _, counts in in_order])
-    return SparseLevel(task.level.geounits, pointer, cell.astype(np.int32), count.astype(np.int32))
 
 
 def _children(

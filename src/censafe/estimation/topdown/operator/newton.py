@@ -25,16 +25,6 @@ _EXACTER = 0.8  # factor of that share from step to step
 _LEAST_INEXACT = 0.01
 
 
-@compiled(void(SUMS, DUAL))
-def _miss_all(sums, dual):  # type: ignore[no-untyped-def]
-    """Write what is missed where no entry has anything."""
-    for i in range(sums.right.shape[0]):
-        dual.missed_row[i] = sums.right[i]
-        if sums.weight[i] > 0.0:
-            dual.missed_row[i] -= dual.row[i] / sums.weight[i]
-    dual.missed_column[:] = sums.column
-
-
 @compiled(void(SUMS, int64, int64, float64[::1], float64))
 def _add_to_rows(sums, c, k, rows, value):  # type: ignore[no-untyped-def]
     """Add a value to all rows of one entry."""
@@ -48,7 +38,12 @@ def _add_to_rows(sums, c, k, rows, value):  # type: ignore[no-untyped-def]
 def evaluate(entries, sums, dual):  # type: ignore[no-untyped-def]
     """Write the least point for the multipliers, and what it misses."""
     families, coupled = sums.label.shape[0], sums.column.shape[0] > 0
-    _miss_all(sums, dual)
+    # write what is missed where no entry has anything
+    for i in range(sums.right.shape[0]):
+        dual.missed_row[i] = sums.right[i]
+        if sums.weight[i] > 0.0:
+            dual.missed_row[i] -= dual.row[i] / sums.weight[i]
+    dual.missed_column[:] = sums.column
     for v in range(entries.child.shape[0]):
         c, k = entries.child[v], entries.column[v]
         force = dual.column[k] if coupled else 0.0

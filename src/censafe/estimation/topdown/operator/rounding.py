@@ -166,20 +166,6 @@ def _about_several(label, size, group):  # type: ignore[no-untyped-def]
     return several
 
 
-@compiled(_GATHERED(SUMS, int32[::1]))
-def _gathered(sums, group):  # type: ignore[no-untyped-def]
-    """The families that exchanges heed, without errors; the first family of the sums are the exact ones."""
-    several = np.zeros(sums.size.shape[0], dtype=np.bool_)
-    for family in range(1, sums.size.shape[0]):
-        several[family] = _about_several(sums.label[family], sums.size[family], group)
-    chosen = np.flatnonzero(several)
-    label = np.empty((chosen.shape[0], group.shape[0]), dtype=np.int32)
-    for i in range(chosen.shape[0]):
-        label[i] = sums.label[chosen[i]]
-    error = np.zeros(sums.right.shape[0])
-    return _Gathered(label, sums.first[chosen], sums.size[chosen], sums.weight, error)
-
-
 @compiled(void(int64, int64, float64, _GATHERED))
 def _add_error(child, column, more, answers):  # type: ignore[no-untyped-def]
     """Add to every answer about an entry."""
@@ -277,7 +263,16 @@ def exchange_units(entries, x, group, sums, scale, counts):  # type: ignore[no-u
         group: exact sum of every column, shape (K,).
         counts: floor or ceiling of every entry, changed, shape (C, K).
     """
-    answers = _gathered(sums, group)
+    # the families that exchanges heed, without errors; the first family of the sums are the exact ones
+    several = np.zeros(sums.size.shape[0], dtype=np.bool_)
+    for family in range(1, sums.size.shape[0]):
+        several[family] = _about_several(sums.label[family], sums.size[family], group)
+    chosen = np.flatnonzero(several)
+    label = np.empty((chosen.shape[0], group.shape[0]), dtype=np.int32)
+    for i in range(chosen.shape[0]):
+        label[i] = sums.label[chosen[i]]
+    error = np.zeros(sums.right.shape[0])
+    answers = _Gathered(label, sums.first[chosen], sums.size[chosen], sums.weight, error)
     if answers.size.shape[0] == 0:
         return 0
     state = np.zeros(counts.shape, dtype=np.int8)

@@ -142,7 +142,15 @@ def _near_split(split: _Split, x: Integers) -> Integers:
     for _ in range(_ROUNDS):
         if best <= bound + _SMALL:
             return x
-        nearer = _flow(split, _staying(split, x))
+        # records of a split that meet the needs exactly, from the rows that have the most
+        order = np.lexsort((-x, split.need))
+        before = np.cumsum(x[order]) - x[order]
+        need = split.need[order]
+        first = np.searchsorted(need, np.arange(len(split.least)))
+        start = np.append(before, 0)[first]
+        stay = np.zeros_like(x)
+        stay[order] = np.clip(split.least[need] - (before - start[need]), 0, x[order])
+        nearer = _flow(split, stay)
         distance = split.distance(nearer)
         if distance >= best - _SMALL:
             break
@@ -152,18 +160,6 @@ def _near_split(split: _Split, x: Integers) -> Integers:
         if other is not None and split.distance(other) < best - _SMALL:
             return other
     return x
-
-
-def _staying(split: _Split, x: Integers) -> Integers:
-    """Records of a split that meet the needs exactly, from the rows that have the most."""
-    order = np.lexsort((-x, split.need))
-    before = np.cumsum(x[order]) - x[order]
-    need = split.need[order]
-    first = np.searchsorted(need, np.arange(len(split.least)))
-    start = np.append(before, 0)[first]
-    stay = np.zeros_like(x)
-    stay[order] = np.clip(split.least[need] - (before - start[need]), 0, x[order])
-    return stay
 
 
 def _flow(split: _Split, stay: Integers) -> Integers:

@@ -172,12 +172,6 @@ def _best_partner(b, i, other, exchange, best, records, rules, search):  # type:
     return best, best_i, best_j
 
 
-@compiled(boolean(int64, int64, SEARCH))
-def _in_vain(b, other, search):  # type: ignore[no-untyped-def]
-    """Whether no trade of two blocks helps, since none did and both are as they were."""
-    return max(search.moved[b], search.moved[other]) <= max(search.traded[b], search.traded[other])
-
-
 @compiled(boolean(int64, boolean, RECORDS, RULES, SEARCH))
 def trade_best(b, exchange, records, rules, search):  # type: ignore[no-untyped-def]
     """Make the trade of a block with another one that lowers most of what both miss; whether there was one."""
@@ -187,7 +181,10 @@ def trade_best(b, exchange, records, rules, search):  # type: ignore[no-untyped-
             continue
         list_changes(b, rules.signature[records.variant[i]], records, rules, search)
         for other in range(records.pointer.shape[0] - 1):
-            if other == b or _in_vain(b, other, search):
+            # whether no trade of two blocks helps, since none did and both are as they were
+            if other == b or (
+                max(search.moved[b], search.moved[other]) <= max(search.traded[b], search.traded[other])
+            ):
                 continue
             change, first, second = _best_partner(b, i, other, exchange, best, records, rules, search)
             if first >= 0:
@@ -348,17 +345,6 @@ def _best_variant(b, i, best, records, rules, moved, search):  # type: ignore[no
     return best, variant
 
 
-@compiled(boolean(int64, int64, RECORDS))
-def _is_repeated(i, first, records):  # type: ignore[no-untyped-def]
-    """Whether a record before, from the first of the block, is of the same kind and variant."""
-    repeated = False
-    for k in range(first, i):
-        repeated = repeated or (
-            records.variant[k] == records.variant[i] and records.kind[k] == records.kind[i]
-        )
-    return repeated
-
-
 @compiled(void(int64, int64, int64, RECORDS, RULES, int64[:, ::1]))
 def _take(b, i, new, records, rules, moved):  # type: ignore[no-untyped-def]
     """A record of a block takes another variant."""
@@ -377,7 +363,14 @@ def change_best(b, records, rules, moved, search):  # type: ignore[no-untyped-de
     if search.moved[b] <= search.changed[b]:
         return False
     for i in range(records.pointer[b], records.pointer[b + 1]):
-        if _is_repeated(i, records.pointer[b], records):
+        # whether a record before, from the first of the block, is of the same kind and variant
+        first = records.pointer[b]
+        repeated = False
+        for k in range(first, i):
+            repeated = repeated or (
+                records.variant[k] == records.variant[i] and records.kind[k] == records.kind[i]
+            )
+        if repeated:
             continue
         value, v = _best_variant(b, i, best, records, rules, moved, search)
         if v >= 0:
