@@ -15,6 +15,10 @@ from support.sources import PACKAGE, modules
 # Words that say too little, and what stands for them: measured, retained, stored, repeated, the queries that move.
 GONE = {"touched", "untouched", "touch", "knobs", "told", "untold", "kept", "again", "reaches", "nobody"}
 
+# Participles that leave open what the thing is; these packages name the thing.
+PARTICIPLES = {"found", "held", "wanted", "asked", "beside", "shown"}
+NAMED = ("estimation/", "geography/", "planning/", "privacy/", "tabulation/")
+
 
 def identifiers(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
@@ -43,6 +47,18 @@ def test_names_are_terms_of_the_field() -> None:
     assert (
         sorted(f"{place}: {name}" for place, tree in modules() for name in old & {*identifiers(tree)}) == []
     )
+
+
+def test_values_are_named_for_what_they_are() -> None:
+    participles = {
+        f"{place}: {name}"
+        for place, tree in modules()
+        if place.startswith(NAMED)
+        for name in identifiers(tree)
+        if PARTICIPLES & set(name.casefold().split("_")) and name != "NOT_FOUND"
+    }
+    assert sorted(participles) == []
+    assert "found" in set(identifiers(ast.parse("found = search()")))
 
 
 def imported(names: dict[str, ast.Module], start: str) -> set[str]:

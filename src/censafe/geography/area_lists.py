@@ -40,7 +40,11 @@ _DISTRICTS: Final = {"CD": 2, "SLDU": 3, "SLDL": 3}
 _NAMED_KIND: Final = re.compile(rf"_({'|'.join(_DISTRICTS)})[0-9]*(?:[._]|$)", re.IGNORECASE)
 _ASSIGNED: Final = "DISTRICT"
 _ASSIGNMENT: Final = "blockid"
-_BESIDE: Final = {_ASSIGNED: ("COUNTYFP",), "COUSUBFP": ("COUNTYFP",), "AIANNHCE": ("COMPTYPE", "COMPTYP")}
+_QUALIFIERS: Final = {
+    _ASSIGNED: ("COUNTYFP",),
+    "COUSUBFP": ("COUNTYFP",),
+    "AIANNHCE": ("COMPTYPE", "COMPTYP"),
+}
 """Columns that qualify another one and are no kind of areas."""
 _CENSUS: Final = (15, 16)
 
@@ -349,7 +353,10 @@ def _as_geoids(
                 "legislative districts after the state; name the file _CD, _SLDU or _SLDL as the Bureau does to pad them."
             )
     implied = {
-        column for name in areas if name != _ASSIGNED or assigned for column in _BESIDE.get(name.upper(), ())
+        column
+        for name in areas
+        if name != _ASSIGNED or assigned
+        for column in _QUALIFIERS.get(name.upper(), ())
     }
     columns = {}
     for name, codes in areas.items():

@@ -32,7 +32,7 @@ _MOST: Final = 1 << 33  # bytes of a member of an archive
 _LONGEST_HEADER: Final = 1 << 20  # bytes
 _ALWAYS: Final = 1 << 28  # the same, however well it was compressed
 _MOST_RATIO: Final = 200  # bytes for each byte in an archive; text of zeros has about 1,000
-_SHOWN: Final = 5
+_MOST_NAMED: Final = 5
 _UNNAMED: Final = re.compile(r"\s*(Unnamed: [0-9]+)?\s*")
 
 
@@ -105,7 +105,7 @@ def one_table(path: Path | PackedFile, what: str, endings: Sequence[str] = (*TEX
         return PackedFile(path)
     members = [one for one in packed_files(path) if one.suffix in endings]
     if len(members) != 1:
-        names = ", ".join(one.name for one in members[:_SHOWN])
+        names = ", ".join(one.name for one in members[:_MOST_NAMED])
         raise DataError(
             f"{path}: the archive holds {len(members) or 'no'} tables{f' ({names})' if names else ''}, where {what} is one; fix: unpack it and give "
             "the file"
@@ -169,7 +169,7 @@ def _text(path: Path, data: bytes | None, what: str, types: Callable[[str], pa.D
         rows(use_threads=False)
         if not odd:
             raise
-        lines = ", ".join(map(str, odd[:_SHOWN]))
+        lines = ", ".join(map(str, odd[:_MOST_NAMED]))
         raise DataError(
             f"{path}: {len(odd):,} rows of {what} have not as many fields as the header ({len(names)}), such as in line {lines}; allowed: as many fields in "
             "every row"

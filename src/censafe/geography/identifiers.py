@@ -114,7 +114,7 @@ def codes_of_level(level: str, codes: NDArray[np.str_]) -> dict[str, NDArray[np.
         codes: geocodes, shape (n,).
 
     Example:
-        >>> {name: found.tolist() for name, found in codes_of_level("County", np.array(["44001"])).items()}
+        >>> {name: codes.tolist() for name, codes in codes_of_level("County", np.array(["44001"])).items()}
         {'GEOID': ['44001'], 'GISJOIN': ['G4400010']}
         >>> codes_of_level("place", np.array(["44001"])), codes_of_level("State", np.array(["QC"]))
         ({}, {})

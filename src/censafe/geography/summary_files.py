@@ -50,7 +50,7 @@ def state_files(files: Iterable[PackedFile]) -> tuple[StateFiles, ...]:
     Raises:
         DataError: files of a vintage whose header has fixed widths, or two files of one part.
     """
-    found: dict[tuple[str, str], dict[int, PackedFile]] = {}
+    by_state: dict[tuple[str, str], dict[int, PackedFile]] = {}
     for file in files:
         name = _NAME.fullmatch(file.name)
         if name is None:
@@ -60,7 +60,7 @@ def state_files(files: Iterable[PackedFile]) -> tuple[StateFiles, ...]:
                 f"{file} is of the vintage {name['year']}, whose header has fixed widths and whose tables are other ones; allowed: the files of 2020"
             )
         number = 0 if name["part"].lower() == "geo" else int(name["part"])
-        own = found.setdefault((name["state"].lower(), name["product"].lower()), {})
+        own = by_state.setdefault((name["state"].lower(), name["product"].lower()), {})
         if number in own:
             raise DataError(
                 f"{own[number]}, {file}: two files of one part; fix: keep the files of one release"
@@ -68,7 +68,7 @@ def state_files(files: Iterable[PackedFile]) -> tuple[StateFiles, ...]:
         own[number] = file
     return tuple(
         StateFiles(state, product, own.get(0), {number: file for number, file in own.items() if number})
-        for (state, product), own in sorted(found.items())
+        for (state, product), own in sorted(by_state.items())
     )
 
 

@@ -256,8 +256,8 @@ def estimate_counts(
     Example:
         >>> one = lambda *values: np.array([values])
         >>> cells = GroupedCells("PH4", (("STATE", "44", "*"),), (2, 3), one(-64, 30), one(147.8, 147.8), one(False, False))
-        >>> found = estimate_counts(cells, CountRules("PH4", {1: (2, 3)}), EstimateSettings())
-        >>> found.cells, found.pred.tolist(), found.low.tolist(), found.high.tolist()
+        >>> estimates = estimate_counts(cells, CountRules("PH4", {1: (2, 3)}), EstimateSettings())
+        >>> estimates.cells, estimates.pred.tolist(), estimates.low.tolist(), estimates.high.tolist()
         ((1, 2, 3), [[32, 2, 30]], [[12, 0, 10]], [[53, 7, 51]])
     """
     members = [[noisy.cells.index(cell) for cell in cells] for cells in rules.margins.values()]

@@ -72,7 +72,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "quoting": get_args(Quoting),
 }
 _NUMBERS = ("alpha", "trun")
-_WHOLE = ("iteration_num", "seed")
+_INTEGERS = ("iteration_num", "seed")
 _REFERENCE = {
     "interval": "equal-tailed",
     "model": "continuous",
@@ -88,8 +88,8 @@ def parse_estimate_settings(
     """Settings from texts (``--set``) or from the values of a JSON file.
 
     Example:
-        >>> found = parse_estimate_settings({"alpha": "0.025", "interval": "shortest"})
-        >>> found.alpha, found.interval, found.trun
+        >>> settings = parse_estimate_settings({"alpha": "0.025", "interval": "shortest"})
+        >>> settings.alpha, settings.interval, settings.trun
         (0.025, 'shortest', 10.0)
     """
     parsed: dict[str, Any] = {}
@@ -113,14 +113,14 @@ def _value(key: str, value: Any) -> Any:
         if value not in _CHOICES[key]:
             raise ConfigError(f"{key} is {value!r}; allowed are {', '.join(_CHOICES[key])}")
         return value
-    if key in _NUMBERS or key in _WHOLE:
+    if key in _NUMBERS or key in _INTEGERS:
         return _number(key, value)
     if key == "exclude_levels":
         names = value.split(",") if isinstance(value, str) else value
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ConfigError("exclude_levels is not a list of types of regions")
         return tuple(name.strip().upper() for name in names if name.strip())
-    known = (*_NUMBERS, "exclude_levels", *_CHOICES, *_WHOLE)
+    known = (*_NUMBERS, "exclude_levels", *_CHOICES, *_INTEGERS)
     raise ConfigError(f"{key} is not a setting; there are {', '.join(known)}")
 
 
@@ -131,9 +131,9 @@ def _number(key: str, value: Any) -> float | int:
         number = float("nan")
     if key in _NUMBERS and abs(number) < float("inf"):
         return number
-    if key in _WHOLE and abs(number) < float("inf") and number == int(number):
+    if key in _INTEGERS and abs(number) < float("inf") and number == int(number):
         return int(number)
-    raise ConfigError(f"{key} is {value!r}; a {'whole number' if key in _WHOLE else 'number'} is needed")
+    raise ConfigError(f"{key} is {value!r}; a {'whole number' if key in _INTEGERS else 'number'} is needed")
 
 
 def _limits(settings: EstimateSettings) -> list[str]:

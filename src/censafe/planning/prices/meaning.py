@@ -98,8 +98,8 @@ def meaning_of(
 
     Example:
         >>> moved = (MovedQuery(Fraction(100), 2),)
-        >>> found = meaning_of(RecordQuestion("r", "", moved, Fraction(1, 100), Definition.ZCDP), (Fraction(1, 10**6),))
-        >>> round(found.attacks[1].best, 3), found.attacks[1].bound
+        >>> meaning = meaning_of(RecordQuestion("r", "", moved, Fraction(1, 100), Definition.ZCDP), (Fraction(1, 10**6),))
+        >>> round(meaning.attacks[1].best, 3), meaning.attacks[1].bound
         (0.066, 0.0698)
     """
     definition = question.definition

@@ -95,8 +95,8 @@ def least_budgets(goals: Sequence[Goal]) -> Solution:
 
     Example:
         >>> one = Goal("own", Fraction(4), (Term(Fraction(2), {"a": Fraction(1)}),))
-        >>> found = least_budgets([one])
-        >>> found.budgets, found.prices, found.lower_bound
+        >>> solution = least_budgets([one])
+        >>> solution.budgets, solution.prices, solution.lower_bound
         ({'a': Fraction(1, 2)}, (0.125,), 0.5)
     """
     for goal in goals:

@@ -46,8 +46,8 @@ def epsilons(rho: Fraction, delta: Fraction) -> Epsilons:
     """All four conversions.
 
     Example:
-        >>> found = epsilons(Fraction("2.63"), Fraction(1, 10**10))
-        >>> [round(value, 4) for value in (found.slide, found.prefactor, found.tight, found.gaussian)]
+        >>> converted = epsilons(Fraction("2.63"), Fraction(1, 10**10))
+        >>> [round(value, 4) for value in (converted.slide, converted.prefactor, converted.tight, converted.gaussian)]
         [18.1938, 18.5466, 17.4306, 16.742]
     """
     return Epsilons(

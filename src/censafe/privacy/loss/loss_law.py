@@ -84,8 +84,8 @@ def composed_epsilon(
     Source: Sommer, Meiser & Mohammadi (2019), privacy-loss distributions; Doroshenko et al. (2022), connecting the dots.
 
     Example:
-        >>> found = composed_epsilon([MovedQuery(Fraction(4), 2)], Fraction(1, 10**6), points=1 << 14)
-        >>> round(found.lower, 2), round(found.upper, 2)
+        >>> bounds = composed_epsilon([MovedQuery(Fraction(4), 2)], Fraction(1, 10**6), points=1 << 14)
+        >>> round(bounds.lower, 2), round(bounds.upper, 2)
         (3.29, 3.29)
     """
     if not queries:
@@ -290,8 +290,8 @@ def odds_epsilon(queries: Sequence[MovedQuery], delta: Fraction, *, points: int 
         ValueError: no query.
 
     Example:
-        >>> found = odds_epsilon([MovedQuery(Fraction(4), 2)], Fraction(1, 100), points=1 << 14)
-        >>> round(found.lower, 2), round(found.upper, 2)
+        >>> bounds = odds_epsilon([MovedQuery(Fraction(4), 2)], Fraction(1, 100), points=1 << 14)
+        >>> round(bounds.lower, 2), round(bounds.upper, 2)
         (2.0, 2.0)
     """
     if not queries:

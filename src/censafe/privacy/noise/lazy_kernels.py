@@ -57,7 +57,7 @@ class ExactAnswers(NamedTuple):
         raise TypeError("exact histograms are confidential and cannot be pickled")
 
 
-_WANTED = tuple_type(
+_ANSWERS = tuple_type(
     AnswerWords,
     read_only_type(int64),
     read_only_type(int64),
@@ -117,7 +117,7 @@ def list_blocks(answer_ptr, query, answer, heads, block_ptr, blocks, word):  # t
 
 
 @proven("../measure/lazy.proof.md", digest="31cd85629731f75a")
-@compiled(void(_WANTED, int64, int64, int64, uint64[:, ::1]))
+@compiled(void(_ANSWERS, int64, int64, int64, uint64[:, ::1]))
 def fill_words(answers, parent, first, last, counters):  # type: ignore[no-untyped-def]
     """Write the counter blocks of a range of children, which starts with a child of `parent`.
 
@@ -141,7 +141,7 @@ def fill_words(answers, parent, first, last, counters):  # type: ignore[no-untyp
 
 
 @proven("../measure/lazy.proof.md", digest="9d62520deca2f155")
-@compiled(int64(_WANTED, _ENTRIES, int64, int64, int64, read_only_type(uint64), int64[::1]))
+@compiled(int64(_ANSWERS, _ENTRIES, int64, int64, int64, read_only_type(uint64), int64[::1]))
 def decode_words(answers, alias, parent, first, last, words, out):  # type: ignore[no-untyped-def]
     """Turn the words of a range of children into signed draws, without a branch that depends on them.
 
@@ -195,7 +195,7 @@ def decode_words(answers, alias, parent, first, last, words, out):  # type: igno
 
 
 @proven("../measure/lazy.proof.md", digest="246ef386b1003dac")
-@compiled(void(_WANTED, read_only_type(int64), int64, boolean, int32[::1]))
+@compiled(void(_ANSWERS, read_only_type(int64), int64, boolean, int32[::1]))
 def _place_answers(answers, offsets, parent, present, slot):  # type: ignore[no-untyped-def]
     """Write the places of the answers of a parent, or -1 in their stead."""
     start = answers.answer_ptr[parent]
@@ -204,7 +204,7 @@ def _place_answers(answers, offsets, parent, present, slot):  # type: ignore[no-
 
 
 @proven("../measure/lazy.proof.md", digest="2cb023bf5d5cfa9b")
-@compiled(boolean(_WANTED, EXACT_TYPE, int64, int64, int64, int32[::1], int64[::1]))
+@compiled(boolean(_ANSWERS, EXACT_TYPE, int64, int64, int64, int32[::1], int64[::1]))
 def add_counts(answers, exact, parent, first, last, slot, out):  # type: ignore[no-untyped-def]
     """CONFIDENTIAL. Add the true answers of a range of children to their noise.
 

@@ -1,4 +1,4 @@
-"""Bounds of a ratio, what was found about it, and the ends of its interval: equal tails, or the shortest."""
+"""Bounds of a ratio, its estimate, and the ends of its interval: equal tails, or the shortest."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _SLOPE_STEP = 1e-3
 _STEPS = 6
 _SCAN = 48  # points of either end at which the shortest interval is first sought
 _ASIDE = 4  # of these points, on both sides of the best, among which the ends lie
-_HELD = 1e-7
+_MASS_TOLERANCE = 1e-7
 _SPARE = 0.05  # of the range of the upper end, for what the approximation misses
 _DEGREE = (
     16  # of the polynomials that stand for the distribution function near the ends of the shortest interval
@@ -106,7 +106,7 @@ def _shortest(
     wide = ((lows[0], lows[-1]), (highs[0], highs[-1]))
     for start, end in (narrow, wide):
         refined = _refined(_polynomial(curve, start), _polynomial(curve, end), level)
-        if refined is not None and abs(curve(refined[1]) - curve(refined[0]) - level) < _HELD:
+        if refined is not None and abs(curve(refined[1]) - curve(refined[0]) - level) < _MASS_TOLERANCE:
             return refined
     low = float(lows[best])  # several modes: as good as the scan
     return low, _upper(curve, curve(low) + level, inner[0], model.largest)

@@ -74,8 +74,8 @@ def estimate_single(
     Source: quadrature over the denominator; given it, the numerator is a normal cut off at both bounds.
 
     Example:
-        >>> found = estimate_single((100, 1709), (60, 1709), RatioModel(1))
-        >>> round(found.ratio, 4), round(found.low, 4), round(found.high, 4)
+        >>> estimate = estimate_single((100, 1709), (60, 1709), RatioModel(1))
+        >>> round(estimate.ratio, 4), round(estimate.low, 4), round(estimate.high, 4)
         (2.5079, 1.074, 6.2708)
     """
     far = unbounded_single(num, den, model)
@@ -108,8 +108,8 @@ def estimate_joint(
         each cut off at two bounds.
 
     Example:
-        >>> found = estimate_joint((300, 1709), (700, 1709), (380, 1709), RatioModel(1))
-        >>> [round(one.ratio, 4) for one in found], round(found[0].low, 4), round(found[0].high, 4)
+        >>> estimate = estimate_joint((300, 1709), (700, 1709), (380, 1709), RatioModel(1))
+        >>> [round(part.ratio, 4) for part in estimate], round(estimate[0].low, 4), round(estimate[0].high, 4)
         ([2.6639, 0.7992, 1.8647], 2.1683, 3.2689)
     """
     far = unbounded_joint(first, second, den, model)

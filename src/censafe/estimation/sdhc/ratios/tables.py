@@ -59,8 +59,8 @@ def estimate_tenure(
         the first, with the density of the one and the distribution function of the other by quadrature over d.
 
     Example:
-        >>> found = estimate_tenure(((300, 1709), (100, 1709)), ((700, 1709), (350, 1709)), RatioModel(1))
-        >>> round(found.ratio, 3), round(found.low, 2), round(found.high, 2)
+        >>> estimate = estimate_tenure(((300, 1709), (100, 1709)), ((700, 1709), (350, 1709)), RatioModel(1))
+        >>> round(estimate.ratio, 3), round(estimate.low, 2), round(estimate.high, 2)
         (2.235, 1.78, 2.79)
     """
     total = tuple((one[0] + other[0], one[1] + other[1]) for one, other in zip(first, second, strict=True))
@@ -265,8 +265,8 @@ def estimate_ratios(
         >>> keys, exact = (("STATE", "44", "A"),), np.full((1, 2), False)
         >>> num = GroupedCells("PH1_num", keys, (2, 3), np.array([[300, 700]]), np.full((1, 2), 1709.0), exact)
         >>> den = GroupedCells("PH1_denom", keys, (1,), np.array([[380]]), np.full((1, 1), 1709.0), exact[:, :1])
-        >>> found = estimate_ratios(num, den, rules, EstimateSettings())
-        >>> found.cells, found.ratio.round(3).tolist()
+        >>> estimate = estimate_ratios(num, den, rules, EstimateSettings())
+        >>> estimate.cells, estimate.ratio.round(3).tolist()
         ((2, 3, 1), [[0.799, 1.865, 2.664]])
     """
     den = matched(num, den)

@@ -24,8 +24,8 @@ def unbounded_single(num: _Noisy, den: _Noisy, model: RatioModel) -> RatioEstima
     Source: Fieller (1954): num - x den is normal, so the quantiles solve a quadratic.
 
     Example:
-        >>> found = unbounded_single((50_000, 1709), (20_000, 1709), RatioModel(1))
-        >>> round(found.ratio, 5), round(found.low, 5), round(found.high, 5)
+        >>> estimate = unbounded_single((50_000, 1709), (20_000, 1709), RatioModel(1))
+        >>> round(estimate.ratio, 5), round(estimate.low, 5), round(estimate.high, 5)
         (2.50001, 2.49087, 2.50918)
     """
     return _ratio(num, den, model) if _within(num, den, model) else None
@@ -37,8 +37,8 @@ def unbounded_joint(
     """Posteriors of (first + second) / den, first / den and second / den when no bound has mass beyond it, else None.
 
     Example:
-        >>> found = unbounded_joint((20_000, 100), (30_000, 100), (20_000, 100), RatioModel(1))
-        >>> [round(one.ratio, 4) for one in found]
+        >>> estimate = unbounded_joint((20_000, 100), (30_000, 100), (20_000, 100), RatioModel(1))
+        >>> [round(part.ratio, 4) for part in estimate]
         [2.5, 1.0, 1.5]
         >>> unbounded_joint((20, 100), (30_000, 100), (20_000, 100), RatioModel(1)) is None
         True

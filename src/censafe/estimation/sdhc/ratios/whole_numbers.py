@@ -293,8 +293,8 @@ def lattice_single(num: NoisyCount, den: NoisyCount, model: RatioModel) -> Ratio
     Source: discrete Gaussian noise has weights exp(-(y - z)^2 / (2 D)), two-sided geometric noise exp(-|y - z| / b).
 
     Example:
-        >>> found = lattice_single(NoisyCount(5, (2.0,), (False,)), NoisyCount(2, (2.0,), (False,)), RatioModel(1))
-        >>> round(found.ratio, 4), round(found.low, 4), found.high
+        >>> estimate = lattice_single(NoisyCount(5, (2.0,), (False,)), NoisyCount(2, (2.0,), (False,)), RatioModel(1))
+        >>> round(estimate.ratio, 4), round(estimate.low, 4), estimate.high
         (2.8077, 1.0, 6.0)
     """
     rows = [[1.0, -model.lowest], [-1.0, model.largest], [0.0, 1.0]]
@@ -314,7 +314,7 @@ def lattice_joint(
 
     Example:
         >>> counts = (NoisyCount(z, (4.0,), (False,)) for z in (3, 7, 4))
-        >>> [round(one.ratio, 3) for one in lattice_joint(*counts, RatioModel(1))]
+        >>> [round(part.ratio, 3) for part in lattice_joint(*counts, RatioModel(1))]
         [2.968, 0.916, 2.052]
     """
     rows = [

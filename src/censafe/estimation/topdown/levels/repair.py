@@ -12,7 +12,7 @@ from censafe.estimation.topdown.least_squares.problem import ParentProblem
 from censafe.estimation.topdown.rounding.network import min_cost_flow
 from censafe.model.arrays import Integers
 
-_Whole = Integers | np.int64
+_Count = Integers | np.int64
 
 _STEEP = 1_000  # price of a person below a lower side or outside the network; a moved person costs 2
 _FAR = np.int64(1) << 40
@@ -104,13 +104,13 @@ def _repaired(
     source, paid = np.int64(0), []
     arcs: list[list[Integers]] = []
 
-    def add(tail: _Whole, head: _Whole, capacity: _Whole, cost: int) -> slice:
+    def add(tail: _Count, head: _Count, capacity: _Count, cost: int) -> slice:
         parts = np.broadcast_arrays(tail, head, capacity, np.int64(cost))
         start = sum(arc[0].size for arc in arcs)
         arcs.append([np.ascontiguousarray(part, dtype=np.int64).ravel() for part in parts])
         return slice(start, start + parts[0].size)
 
-    layers: tuple[tuple[_Whole, Integers, Integers, Integers], ...]
+    layers: tuple[tuple[_Count, Integers, Integers, Integers], ...]
     layers = ((source, child, *totals), (child[:, None], kind, low, high))
     for tail, head, least, most in layers:
         paid.append((add(tail, head, least, -_STEEP), least))

@@ -131,8 +131,8 @@ def round_point(
         >>> crossing = np.array([[1, 1, 0], [0, 1, 1]], np.uint8)
         >>> sides = x @ crossing.T
         >>> problem = ParentProblem(np.eye(3), x, np.array([1, 1, 1]), x >= 0, crossing, np.floor(sides), np.ceil(sides))
-        >>> found = round_point(x, problem, ())
-        >>> bool(((found.counts @ crossing.T >= problem.lo) & (found.counts @ crossing.T <= problem.hi)).all())
+        >>> rounded = round_point(x, problem, ())
+        >>> bool(((rounded.counts @ crossing.T >= problem.lo) & (rounded.counts @ crossing.T <= problem.hi)).all())
         True
     """
     try:
