@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         demonstrate,
         explorer_page,
         release_histograms,
+        release_records,
         synthesize,
     )
     from censafe.api.doctor import doctor
@@ -61,6 +62,7 @@ _NAMES = {
         "demonstrate",
         "explorer_page",
         "release_histograms",
+        "release_records",
         "synthesize",
     ),
     "api.doctor": ("doctor",),
@@ -143,6 +145,7 @@ __all__ = [
     "redraw_report",
     "release",
     "release_histograms",
+    "release_records",
     "replicate",
     "rho_of",
     "sweep",

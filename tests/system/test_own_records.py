@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from censafe.errors import UsageError
 from support.commands import CommandLine
 from support.own_records import CELLS, READ, ROWS, own_config, text_of
 
@@ -165,3 +166,25 @@ def test_what_does_not_match_has_an_exit_code_and_private_row_numbers(
     }
     run = censafe("run", "topdown", config, data, tmp_path / "out", "--test-key", 1, "--quiet")
     assert run.code == 1 and "[date]" in run.err and "soon" not in run.err
+
+
+def test_data_frames_are_read_as_files_are(censafe: CommandLine, tmp_path: Path) -> None:
+    import pandas as pd
+    import pyarrow as pa
+
+    import censafe as api
+
+    config, data = country(tmp_path, listed=True)
+    done = censafe("run", "topdown", config, data, tmp_path / "files", "--test-key", 1, "--quiet")
+    assert done.code == 0, done.err
+    chosen = api.configuration("topdown", config)
+    frames = {
+        "persons.csv": pd.DataFrame(ROWS, columns=["Région", "grid", "born", "sex", "note"]),
+        "areas.csv": pa.table({"Région": [one for one, _ in LIST], "grid": [one for _, one in LIST]}),
+    }
+    made = api.release_records(chosen, frames, tmp_path / "frames", test_key=1)
+    assert published(made.folder, "Grid") == published(tmp_path / "files", "Grid")
+    with pytest.raises(UsageError, match="areas.csv, persons.csv"):
+        api.release_records(chosen, {"persons.csv": frames["persons.csv"]}, tmp_path / "more", test_key=1)
+    with pytest.raises(UsageError, match="ledger="):
+        api.release_records(chosen, frames, tmp_path / "more")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -185,25 +184,79 @@ def release_histograms(
         >>> sum(made.tables()["tables/State"].arrow.column("P1_001").to_pylist())
         1000
     """
+    if configuration.product != "topdown" or configuration.checked.reader != "histogram":
+        raise UsageError("data frames are read by topdown with reader=histogram")
+    _require_account(options)
+    frames = {
+        f"{name}.parquet": frame
+        for name, frame in (("histogram", histogram), ("units", units))
+        if frame is not None
+    }
+    return _release_frames(configuration, frames, Path(out), options)
+
+
+@public
+def release_records(
+    configuration: Configuration,
+    tables: Mapping[str, object],
+    out: Path | str,
+    **options: Unpack[RunKeywords],
+) -> Release:
+    """Run TopDown on records of one's own in data frames, which become files in the private scratch folder for the time of the run.
+
+    Args:
+        configuration: of topdown, with a table ``[read]``.
+        tables: by the name of the file that ``[read]`` gives (``persons.csv``, ``areas.csv``), an Arrow table, a pandas or Polars data frame,
+            or anything that has the Arrow stream interface; columns as ``[read]`` names them.
+        out: a new or empty folder, or the folder of the same run.
+        options: as in :func:`release_histograms`; without `test_key` a `ledger` and an account of the records (`dataset`) are needed.
+
+    Raises:
+        UsageError: a configuration without ``[read]``, a table that it does not name, or no ledger and account for a release.
+        DataError: the frames break a rule; nothing was spent.
+
+    Source: as :func:`censafe.release`.
+
+    Example:
+        >>> import censafe
+        >>> release_records(censafe.configuration("topdown", "pl94-us"), {}, "anywhere", test_key=1)
+        Traceback (most recent call last):
+        censafe.errors.UsageError: pl94-us has no table [read], which says what the data frames are
+    """
+    layout = getattr(configuration.checked, "read", None)
+    if layout is None:
+        raise UsageError(f"{configuration.source} has no table [read], which says what the data frames are")
+    known = {*layout.files.values(), layout.geography.areas} - {"records"}
+    if set(tables) != known:
+        raise UsageError(
+            f"data frames for {', '.join(tables) or 'nothing'}; allowed: one for each of {', '.join(sorted(known))}, as [read] names them"
+        )
+    _require_account(options)
+    return _release_frames(configuration, tables, Path(out), options)
+
+
+def _require_account(options: Mapping[str, Any]) -> None:
+    if options.get("test_key") is None and not (options.get("ledger") and options.get("dataset")):
+        raise UsageError("a release from data frames needs ledger= and dataset=; test_key= is for tests")
+
+
+def _release_frames(
+    configuration: Configuration, frames: Mapping[str, object], out: Path, options: RunKeywords
+) -> Release:
+    """Run on frames that are written as Parquet under the names of files."""
     import pyarrow.parquet as pq
 
     from censafe.products.run.scratch import private_scratch
 
-    if configuration.product != "topdown" or configuration.checked.reader != "histogram":
-        raise UsageError("data frames are read by topdown with reader=histogram")
-    if options.get("test_key") is None and not (options.get("ledger") and options.get("dataset")):
-        raise UsageError("a release from data frames needs ledger= and dataset=; test_key= is for tests")
-    target = Path(out)
-    place = Path(options.get("scratch") or target.resolve().parent)
+    place = Path(options.get("scratch") or out.resolve().parent)
     place.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        folder = stack.enter_context(private_scratch(place, place, out=target)) / "frames"
+    with private_scratch(place, place, out=out) as scratch:
+        folder = scratch / "frames"
         folder.mkdir()
-        for name, frame in (("histogram", histogram), ("units", units)):
-            if frame is not None:
-                pq.write_table(_arrow(name, frame), folder / f"{name}.parquet")
+        for name, frame in frames.items():
+            pq.write_table(_arrow(name, frame), folder / name)
         options["scratch"] = place
-        return release(configuration, folder, target, **options)
+        return release(configuration, folder, out, **options)
 
 
 def _arrow(name: str, frame: object) -> pa.Table:

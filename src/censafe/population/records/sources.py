@@ -30,6 +30,8 @@ PACKED: Final = (".zip", ".gz")
 _ENDINGS: Final = (".csv", ".txt", ".tsv", ".dat", ".parquet")
 _HEAD: Final = 1 << 16  # characters of the beginning of a file
 _FIX: Final = "write the file again"
+_NAMED: Final = 10
+_PARQUET: Final = b"PAR1"
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,8 @@ def open_sources(
         own = scratch / f"{len(list(scratch.iterdir()))}"
         own.mkdir()
         for inner, place in _unpacked(path, label, own):
-            kind = inner.lower().removesuffix(".gz")
-            found.append(
-                _parquet(con, place, label) if kind.endswith(".parquet") else _text(place, label, form)
-            )
+            columnar = inner.lower().removesuffix(".gz").endswith(".parquet") or _is_parquet(place)
+            found.append(_parquet(place, label) if columnar else _text(place, label, form))
     return tuple(found)
 
 
@@ -164,7 +164,16 @@ def _database_table(con: duckdb.DuckDBPyConnection, path: Path, table: str) -> S
     return Source(label, columns, scan)
 
 
-def _parquet(con: duckdb.DuckDBPyConnection, path: Path, label: str) -> Source:
+def _is_parquet(path: Path) -> bool:
+    """Whether a file begins as Parquet does, whatever its name is."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_PARQUET)) == _PARQUET
+    except OSError:
+        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+
+
+def _parquet(path: Path, label: str) -> Source:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -276,13 +285,16 @@ def _delimiter(head: str, label: str, form: TextForm) -> tuple[str, Finding | No
 
 
 def _repeated(label: str, names: Sequence[str]) -> list[Finding]:
-    """A finding for columns of one name; small and capital letters are alike."""
+    """A finding for columns of one name, by their places: a file without a header has values there. Small and capital letters are alike."""
     counts = Counter(name.lower() for name in names)
-    twice = list(dict.fromkeys(name for name in names if counts[name.lower()] > 1 and name))
-    if not twice:
+    places = [str(place) for place, name in enumerate(names, 1) if counts[name.lower()] > 1]
+    if not places:
         return []
-    shown = [name for name in twice if name.isidentifier()][:5]
-    return [Finding(label, ", ".join(shown), "header", "stop", 0, "columns repeated", "each name of a column once", "rename or remove one of them")]  # fmt: skip
+    problem = f"columns repeated: those at {', '.join(places[:_NAMED])}"
+    return [
+        Finding(label, "", "header", "stop", 0, problem, "a header with each name of a column once",
+                "rename or remove one of them; where the first row is a record, add a header")
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from censafe.products.topdown.configuration.schema_checks import (
 )
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*(_[A-Za-z0-9-]+)*", re.ASCII)
+LEVEL_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*(_[A-Za-z0-9-]+)*", re.ASCII)
 _DEFINITIONS: Final = {"rho": Definition.ZCDP, "epsilon": Definition.PURE}
 
 
@@ -70,7 +70,7 @@ def _check_level(raw: object, where: str, above: Sequence[GeoLevel], problems: P
     """One level; the codes of areas of crosswalks above it are part of its prefix."""
     table = check_entry(raw, where, _LEVEL_KEYS, problems)
     name, prefix = table.get("name"), integer(table.get("prefix"))
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or ("prefix" in table and prefix is None):
+    if not isinstance(name, str) or not LEVEL_NAME.fullmatch(name) or ("prefix" in table and prefix is None):
         problems.add(
             where, "give a name of letters, digits, - and _, and the length of the prefix, 0 or more"
         )
@@ -218,7 +218,7 @@ def _check_histogram(
     problems: Problems,
 ) -> MeasuredHistogram | None:
     before, key = len(problems.messages), f"histograms.{name}"
-    if not _NAME.fullmatch(name):
+    if not LEVEL_NAME.fullmatch(name):
         problems.add(key, "the name of a histogram has letters, digits, - and _")
     table = check_entry(raw, key, _HISTOGRAM_KEYS, problems)
     names = tuple(level.name for level in levels)
@@ -227,7 +227,7 @@ def _check_histogram(
     if "exact_totals" in table:
         exact = check_choice(table["exact_totals"], f"{key}.exact_totals", names, problems)
     folder = table.get("measurements", name)
-    if "measurements" in table and not (isinstance(folder, str) and _NAME.fullmatch(folder)):
+    if "measurements" in table and not (isinstance(folder, str) and LEVEL_NAME.fullmatch(folder)):
         problems.add(f"{key}.measurements", "the name of a folder has letters, digits, - and _")
     loss = _check_histogram_loss(name, losses, problems)
     level_shares = _check_level_shares(document, name, names, problems)

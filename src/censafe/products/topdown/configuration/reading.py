@@ -28,6 +28,7 @@ from censafe.population.records.layout import (
 )
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, check_choice, listed, value_text
+from censafe.products.topdown.configuration.checks import LEVEL_NAME
 from censafe.products.topdown.configuration.level_sets import integer
 from censafe.products.topdown.configuration.schema_checks import check_entry
 
@@ -66,8 +67,11 @@ def check_own_levels(document: Document, problems: Problems) -> tuple[GeoLevel, 
     length = 0
     for place, table in enumerate(tables):
         where, name = f"levels[{place}]", table.get("name")
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or not LEVEL_NAME.fullmatch(name):
             problems.add(where, "give a name of letters, digits, - and _")
+            continue
+        if name in [level.name for level in levels]:
+            problems.add(where, f"{name} named more than once; name each once")
             continue
         if place < first:
             if integer(table["prefix"]) != 0 or "digits" in table:
