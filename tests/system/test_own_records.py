@@ -184,7 +184,7 @@ def test_data_frames_are_read_as_files_are(censafe: CommandLine, tmp_path: Path)
     }
     made = api.release_records(chosen, frames, tmp_path / "frames", test_key=1)
     assert published(made.folder, "Grid") == published(tmp_path / "files", "Grid")
-    with pytest.raises(UsageError, match="areas.csv, persons.csv"):
+    with pytest.raises(UsageError, match=r"areas\.csv, persons\.csv"):
         api.release_records(chosen, {"persons.csv": frames["persons.csv"]}, tmp_path / "more", test_key=1)
     with pytest.raises(UsageError, match="ledger="):
         api.release_records(chosen, frames, tmp_path / "more")

@@ -198,7 +198,7 @@ def release_histograms(
 @public
 def release_records(
     configuration: Configuration,
-    tables: Mapping[str, object],
+    frames: Mapping[str, object],
     out: Path | str,
     **options: Unpack[RunKeywords],
 ) -> Release:
@@ -206,7 +206,7 @@ def release_records(
 
     Args:
         configuration: of topdown, with a table ``[read]``.
-        tables: by the name of the file that ``[read]`` gives (``persons.csv``, ``areas.csv``), an Arrow table, a pandas or Polars data frame,
+        frames: by the name of the file that ``[read]`` gives (``persons.csv``, ``areas.csv``), an Arrow table, a pandas or Polars data frame,
             or anything that has the Arrow stream interface; columns as ``[read]`` names them.
         out: a new or empty folder, or the folder of the same run.
         options: as in :func:`release_histograms`; without `test_key` a `ledger` and an account of the records (`dataset`) are needed.
@@ -227,12 +227,12 @@ def release_records(
     if layout is None:
         raise UsageError(f"{configuration.source} has no table [read], which says what the data frames are")
     known = {*layout.files.values(), layout.geography.areas} - {"records"}
-    if set(tables) != known:
+    if set(frames) != known:
         raise UsageError(
-            f"data frames for {', '.join(tables) or 'nothing'}; allowed: one for each of {', '.join(sorted(known))}, as [read] names them"
+            f"data frames for {', '.join(frames) or 'nothing'}; allowed: one for each of {', '.join(sorted(known))}, as [read] names them"
         )
     _require_account(options)
-    return _release_frames(configuration, tables, Path(out), options)
+    return _release_frames(configuration, frames, Path(out), options)
 
 
 def _require_account(options: Mapping[str, Any]) -> None:
