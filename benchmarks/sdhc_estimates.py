@@ -16,6 +16,10 @@ Ratios: K fits a repetition, drawn from all; root mean squared errors of estimat
 truncated counts; groups whose true ratio is outside its bounds are left out of the errors.
 With --truth the true counts (before they are multiplied) are stored in a file, and read from there when it exists. --set changes
 settings of the estimates that are timed.
+
+    python benchmarks/sdhc_estimates.py --write sdhc-by-true-count
+
+writes the table of coverage by true count over sigma of docs/sdhc_estimates.md, which follows from integration alone.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ from censafe.products.phsafe.estimates import EstimatePart, estimate_rules, writ
 from censafe.products.phsafe.release import phsafe_codebook
 from censafe.publication.tables.noisy import find_folders, read_noisy_table
 from censafe.publication.tables.sdhc import StatementInput
-from harness import censafe, parser_of, population, report
+from harness import ROOT, censafe, markdown, parser_of, population, report, write_table
 
 Floats = NDArray[np.float64]
 SETTINGS = EstimateSettings()
@@ -51,6 +55,18 @@ GRID = 4000
 COLUMNS = ("region_type", "region", "iteration", "cell", "count", "variance", "geometric")
 MARGIN = 1.6448536269514722
 SPARSE = 20
+BY_TRUE_COUNT, PAGE, SCRIPT = "sdhc-by-true-count", "docs/sdhc_estimates.md", "benchmarks/sdhc_estimates.py"
+SIMULATED = {
+    0.0: (0.000, 0.909),
+    0.25: (0.869, 0.931),
+    0.5: (0.925, 0.941),
+    1.0: (0.945, 0.941),
+    1.5: (0.939, 0.910),
+    2.0: (0.924, 0.880),
+    3.0: (0.905, 0.874),
+    5.0: (0.900, 0.899),
+}
+"""Coverage of equal-tailed and of shortest intervals in the specification's simulation, by true count over sigma."""
 
 
 def truths(folder: Path, arguments: argparse.Namespace) -> dict[str, NoisyCells]:
@@ -157,6 +173,25 @@ def expected_coverage(truth: Floats, sigma: Floats) -> Floats:
     rounded = float(number[far] @ (2 * ndtr(reach) - 1))
     totals += np.array([0.9 * number[far].sum(), rounded] * 2)
     return totals / truth.size
+
+
+def by_true_count() -> list[str]:
+    """Lines of the table of coverage, length, bias and error by true count over sigma, ends not rounded."""
+    noise = (np.arange(10 * GRID) + 0.5) / GRID / 5 * FAR - FAR
+    weight = np.exp(-(noise**2) / 2)
+    weight /= weight.sum()
+    rows = []
+    for true, simulated in SIMULATED.items():
+        z, row = true + noise, [f"{true:g}"]
+        equal = truncated_quantile(0.05, z, 1.0), truncated_quantile(0.95, z, 1.0)
+        for (low, high), known in zip((equal, shortest_interval(0.9, z, 1.0)), simulated, strict=True):
+            row.append(f"{weight @ ((low <= true) & (true <= high)):.4f} ({known:.3f})")
+            row.append(f"{weight @ (high - low):.2f}")
+        error = truncated_mean(z, 1.0) - true
+        rows.append([*row, f"{weight @ error:.3f}", f"{(weight @ error**2) ** 0.5:.3f}"])
+    header = ["true count / sigma"]
+    header += [name for interval in ("equal-tailed", "shortest") for name in (interval, "length / sigma")]
+    return markdown([*header, "bias / sigma", "root mean squared error / sigma (noisy: 1)"], rows)
 
 
 def counts(
@@ -303,7 +338,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--truth", type=Path, help="file that keeps the true counts")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    report(parser.parse_args(), measure, text)
+    arguments = parser.parse_args()
+    if arguments.write == BY_TRUE_COUNT:
+        write_table(ROOT / PAGE, BY_TRUE_COUNT, SCRIPT, by_true_count())
+        return
+    report(arguments, measure, text)
 
 
 if __name__ == "__main__":
