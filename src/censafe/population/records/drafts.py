@@ -114,7 +114,7 @@ def _column(con: duckdb.DuckDBPyConnection, name: str, column: str, size: int, r
     year = "coalesce(" + ", ".join(f"year(CASE WHEN regexp_full_match({column}, '{pattern}') THEN try_strptime(left({column}, {length}), '{form}') END)" for pattern, form, length in FORMS) + ")"  # fmt: skip
     row = con.execute(
         f"SELECT bool_and({dates}), max({year}), bool_and(try_cast({column} AS DOUBLE) IS NOT NULL), max(try_cast({column} AS DOUBLE)), "
-        f"min(try_cast({column} AS DOUBLE)), max(length({column})) FROM drafted WHERE {_there(column)}"
+        f"min(try_cast({column} AS DOUBLE)), max(length({column})) FROM (SELECT DISTINCT {column} FROM drafted WHERE {_there(column)})"
     ).fetchone()
     if row is None or not size:
         return DraftColumn(name, "empty")

@@ -6,18 +6,18 @@ import csv
 import gzip
 import hashlib
 import shutil
-import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import duckdb
 
 from censafe.errors import DataError, StorageError
+from censafe.geography.packed import packed_files
 from censafe.geography.parquet_tables import require_plausible_size
 from censafe.model.entries import nearest
 from censafe.model.folders import packed_words
@@ -26,11 +26,11 @@ from censafe.population.files.relation import engine_errors, quote_paths, quote_
 from censafe.population.findings import Finding, merge_findings
 from censafe.population.records.layout import DELIMITERS, TextForm
 
-PACKED: Final = (".zip", ".gz")
 _ENDINGS: Final = (".csv", ".txt", ".tsv", ".dat", ".parquet")
 _HEAD: Final = 1 << 16  # characters of the beginning of a file
 _FIX: Final = "write the file again"
 _NAMED: Final = 10
+_COPIED: Final = 1 << 20  # bytes at a time
 _PARQUET: Final = b"PAR1"
 
 
@@ -98,49 +98,32 @@ def open_sources(
         label = path.relative_to(folder).as_posix()
         own = scratch / f"{len(list(scratch.iterdir()))}"
         own.mkdir()
-        for inner, place in _unpacked(path, label, own):
-            columnar = inner.lower().removesuffix(".gz").endswith(".parquet") or _is_parquet(place)
+        for place in _unpacked(path, label, own):
+            columnar = place.suffix.lower() == ".parquet" or _is_parquet(place)
             found.append(_parquet(place, label) if columnar else _text(place, label, form))
     return tuple(found)
 
 
-def _unpacked(path: Path, label: str, scratch: Path) -> list[tuple[str, Path]]:
-    """The name of the content and its place: the file itself, or what was packed in it."""
-    name = path.name.lower()
-    try:
-        if name.endswith(".zip"):
-            with zipfile.ZipFile(path) as archive:
-                members = [one for one in archive.infolist() if Path(one.filename).suffix.lower() in _ENDINGS]
-                if not members:
-                    raise DataError(
-                        f"{label}: no file in the archive; allowed: {', '.join(_ENDINGS)}; fix: pack the table alone"
-                    )
-                pairs = []
-                for number, member in enumerate(members):
-                    place = scratch / f"{path.stem}-{number}{Path(member.filename).suffix.lower()}"
-                    with archive.open(member) as stream:
-                        _copy(stream, place)
-                    pairs.append((member.filename, place))
-                return pairs
-        if name.endswith(".parquet.gz"):
-            place = scratch / path.name.removesuffix(".gz")
-            with gzip.open(path) as stream:
-                _copy(stream, place)
-            return [(path.name, place)]
-    except (zipfile.BadZipFile, gzip.BadGzipFile, EOFError, RuntimeError, NotImplementedError):
+def _unpacked(path: Path, label: str, scratch: Path) -> list[Path]:
+    """Where the content is: the file itself, or what was packed in it; the engine reads text that gzip packed as it is."""
+    packed = path.suffix.lower() == ".zip" or path.name.lower().endswith(".parquet.gz")
+    if not packed:
+        return [path]
+    members = [one for one in packed_files(path) if one.suffix in _ENDINGS]
+    if not members:
         raise DataError(
-            f"{label}: the archive cannot be unpacked; allowed: whole .zip or .gz files; fix: copy it again"
-        ) from None
-    except OSError:
-        raise StorageError(
-            f"{label}: the archive cannot be unpacked; check that it is whole and that the disk has room"
-        ) from None
-    return [(path.name, path)]
-
-
-def _copy(stream: IO[bytes] | gzip.GzipFile, place: Path) -> None:
-    with place.open("xb") as target:  # the folder is private
-        shutil.copyfileobj(stream, target, 1 << 20)
+            f"{label}: no table in the archive; allowed: {', '.join(_ENDINGS)}; fix: pack the tables alone"
+        )
+    places = [scratch / f"{number}{member.suffix}" for number, member in enumerate(members)]
+    for member, place in zip(members, places, strict=True):
+        try:
+            with member.open() as stream, place.open("xb") as target:  # the folder is private
+                shutil.copyfileobj(stream, target, _COPIED)
+        except OSError:
+            raise StorageError(
+                f"{label}: the archive cannot be unpacked; check that it is whole and that the disk of the scratch folder has room"
+            ) from None
+    return places
 
 
 def _database_table(con: duckdb.DuckDBPyConnection, path: Path, table: str) -> Source:
