@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
@@ -389,6 +389,4 @@ def configuration_keys(product: str) -> Frame:
     from censafe.products.configuration.described import described_keys
     from censafe.products.registry import product_of
 
-    return Frame(
-        pa.Table.from_pylist([asdict(one) for one in described_keys(product, product_of(product).fields)])
-    )
+    return Frame(pa.Table.from_pylist(described_keys(product, product_of(product).fields)))

@@ -54,7 +54,9 @@ class Planner(Protocol):
     def questions(self, config: Any) -> tuple[RecordQuestion, ...]:
         """Questions about one record, and the measured cells that they move."""
 
-    def effort(self, config: Any, size: int | None, request: EstimatedTables | None = None) -> Effort | None:
+    def effort(
+        self, config: Any, size: int | None, estimated: EstimatedTables | None = None
+    ) -> Effort | None:
         """Expected time and memory of a run over so many records or blocks, None for the nation, with estimates of some tables; None where no rate is known."""
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
@@ -15,67 +13,42 @@ _SETTABLE: Final = frozenset({"word", "flag", "whole", "number", "numbers", "lis
 _PARTS: Final = {"safetab-p": "safetab", "safetab-h": "safetab"}
 
 
-@dataclass(frozen=True)
-class DescribedKey:
-    """One key of a product's configurations, or a family of keys whose last parts are names.
+def described_keys(product: str, fields: ConfigFields) -> list[dict[str, Any]]:
+    """Every key of a product as a row of its table, keys of one family (budgets by level) as one, in the order of ``keys.toml``.
 
-    Args:
-        key: ours, with dots between the keys of inner tables; capitals stand for any name.
-        bureau: the Bureau's key, where it differs and the key is not a family.
-        default: what holds without the key; empty where the key is needed or a rule of the product decides.
-        unit: of numbers.
-    """
-
-    key: str
-    bureau: str
-    kind: str
-    allowed: str
-    default: str
-    unit: str
-    settable: bool
-    meaning: str
-    example: str
-
-
-@cache
-def _words() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
-    return tomllib.loads(files("censafe.products.configuration").joinpath("keys.toml").read_text("utf-8"))
-
-
-def described_keys(product: str, fields: ConfigFields) -> tuple[DescribedKey, ...]:
-    """Every key of a product, keys of one family (budgets by level) as one, in the order of ``keys.toml``.
+    The default is empty where the key is needed or a rule of the product decides, the Bureau's key where it does not differ or the key is a family.
 
     Example:
         >>> fields = ConfigFields((ConfigField("run_us", "flag", default=False),))
-        >>> described_keys("safetab-p", fields)[0].meaning
+        >>> described_keys("safetab-p", fields)[0]["meaning"]
         'Publish the states of the United States'
     """
-    described = []
-    for noun, entry in _words()[_PARTS.get(product, product)].items():
+    text = files("censafe.products.configuration").joinpath("keys.toml").read_text("utf-8")
+    rows = []
+    for noun, entry in tomllib.loads(text)[_PARTS.get(product, product)].items():
         family = [field for field in fields.members if f"{field.noun}.".startswith(f"{noun}.")]
         first = min(family, key=lambda field: field.kind == "group", default=None)
         if first or "kind" in entry:
-            described.append(_described(noun, first, entry))
-    return tuple(described)
+            rows.append(_described(noun, first, entry))
+    return rows
 
 
-def _described(noun: str, field: ConfigField | None, entry: Mapping[str, Any]) -> DescribedKey:
+def _described(noun: str, field: ConfigField | None, entry: Mapping[str, Any]) -> dict[str, Any]:
     kind = str(entry.get("kind", "" if field is None else field.kind))
     allowed = tuple(entry.get("allowed", () if field is None else field.allowed))
     below = entry.get("below", "")
     alone = field is not None and field.noun == noun
-    return DescribedKey(
-        f"{noun}.{below}" if below else noun,
-        field.bureau if field is not None and alone and not below else "",
-        {"fixed": "table"}.get(kind, kind) if field is None or field.noun != "title" else "text",
-        f"{field.least:,} to {field.most:,}"
+    default = "" if field is None or field.default is None else str(field.default)
+    return {
+        "key": f"{noun}.{below}" if below else noun,
+        "bureau": field.bureau if field is not None and alone and not below else "",
+        "kind": {"fixed": "table"}.get(kind, kind) if field is None or field.noun != "title" else "text",
+        "allowed": f"{field.least:,} to {field.most:,}"
         if field is not None and kind == "whole" and field.most
         else ", ".join(allowed),
-        ""
-        if field is None or field.default is None
-        else str(field.default).replace("True", "true").replace("False", "false"),
-        str(entry.get("unit", "")),
-        field is not None and kind in _SETTABLE,
-        str(entry["meaning"]),
-        str(entry["example"]),
-    )
+        "default": default.replace("True", "true").replace("False", "false"),
+        "unit": str(entry.get("unit", "")),
+        "settable": field is not None and kind in _SETTABLE,
+        "meaning": str(entry["meaning"]),
+        "example": str(entry["example"]),
+    }

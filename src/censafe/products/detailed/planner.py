@@ -447,10 +447,10 @@ class SafetabPlanner:
         return record_questions(plan_release(planned.config, planned.universe))
 
     def effort(
-        self, planned: PlannedConfig, size: int | None, request: EstimatedTables | None = None
+        self, planned: PlannedConfig, size: int | None, estimated: EstimatedTables | None = None
     ) -> Effort:
         """Time and memory for a number of records; no estimates of tables."""
-        refuse_tables(request, planned.config.product)
+        refuse_tables(estimated, planned.config.product)
         return effort_of(rate_of(planned.config.product), size)
 
 

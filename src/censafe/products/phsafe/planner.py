@@ -260,7 +260,7 @@ def report(config: PhsafeConfig, *, confidence: Fraction, delta: Fraction) -> Pl
     )
 
 
-def effort(config: PhsafeConfig, size: int | None, request: EstimatedTables | None = None) -> Effort:
+def effort(config: PhsafeConfig, size: int | None, estimated: EstimatedTables | None = None) -> Effort:
     """Time and memory for a number of persons; no estimates of tables."""
-    refuse_tables(request, "phsafe")
+    refuse_tables(estimated, "phsafe")
     return effort_of(rate_of("phsafe"), size)

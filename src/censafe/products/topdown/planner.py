@@ -68,7 +68,9 @@ DHC_TALLIES: Final = {
 }
 
 
-def effort(config: TopdownConfig, size: int | None, request: EstimatedTables | None = None) -> Effort | None:
+def effort(
+    config: TopdownConfig, size: int | None, estimated: EstimatedTables | None = None
+) -> Effort | None:
     """Time and memory for a number of blocks, or the nation's; levels between are those of the nation in proportion.
 
     None for other levels than those of the redistricting data and of the DHC, and for a run that starts below the nation unless a
@@ -76,8 +78,8 @@ def effort(config: TopdownConfig, size: int | None, request: EstimatedTables | N
     """
     from censafe.products.topdown.table_estimates.work import most_work, work_of_data
 
-    request = request or EstimatedTables()
-    linear = None if request.data is None else work_of_data(config, request, request.data)
+    estimated = estimated or EstimatedTables()
+    linear = None if estimated.data is None else work_of_data(config, estimated, estimated.data)
     if size is None and linear is not None:
         size = linear.size
     names = [level.name for level in config.run_levels]
@@ -87,10 +89,10 @@ def effort(config: TopdownConfig, size: int | None, request: EstimatedTables | N
             geounits = {level: max(1, round(tally * share)) for level, tally in tallies.items()}
             answers = {load.part.name: load.answers * geounits[load.level.name] for load in workloads(config)}
             planned = effort_of(rate_of(name), size, answers)
-            if request.data is None:
-                linear = most_work(config, request, {name: geounits[name] for name in names})
+            if estimated.data is None:
+                linear = most_work(config, estimated, {name: geounits[name] for name in names})
             return replace(planned, linear=linear)
-    if request.tables or request.areas:
+    if estimated.tables or estimated.areas:
         raise UsageError(
             f"`tables`: how many geounits a run of {config.origin} from {names[0]} has is not known; fix: give the data, or `size`, its number of "
             "blocks"

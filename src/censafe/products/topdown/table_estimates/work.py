@@ -59,9 +59,9 @@ def _linear_work(
     )
 
 
-def work_of_data(config: TopdownConfig, request: EstimatedTables, data: Path) -> LinearWork | None:
+def work_of_data(config: TopdownConfig, estimated: EstimatedTables, data: Path) -> LinearWork | None:
     """What a run over these data draws for its tables: by its blocks and facilities and by its exact totals, which it publishes, and by no count else."""
-    choice = table_choice(config, request.tables, request.areas)
+    choice = table_choice(config, estimated.tables, estimated.areas)
     if choice is None:
         return None
     with open_intake(data, config, ReadOptions()) as intake:
@@ -100,10 +100,10 @@ def work_of_data(config: TopdownConfig, request: EstimatedTables, data: Path) ->
 
 
 def most_work(
-    config: TopdownConfig, request: EstimatedTables, geounits: Mapping[str, int]
+    config: TopdownConfig, estimated: EstimatedTables, geounits: Mapping[str, int]
 ) -> LinearWork | None:
     """What a run draws for its tables at most, if areas divide every geounit above the block groups; of those below about as many as a list needs."""
-    choice = table_choice(config, request.tables, request.areas)
+    choice = table_choice(config, estimated.tables, estimated.areas)
     if choice is None:
         return None
     stored = config.choices.noisy_measurements != "lazy"
@@ -111,8 +111,8 @@ def most_work(
     used = dict(geounits) if stored else {name: n for name, n in geounits.items() if name not in LOWER_LEVELS}
     areas = {kind: geounits.get(level, 0) for level, kind in _LEVEL_KINDS.items() if level in geounits}
     lower: Mapping[str, int] = {}
-    if request.areas is not None:
-        listed, lower = _listed_geounits(config, request.areas)
+    if estimated.areas is not None:
+        listed, lower = _listed_geounits(config, estimated.areas)
         areas |= listed
         used |= (
             {} if stored else {name: min(n, geounits[name]) for name, n in lower.items() if name in geounits}
