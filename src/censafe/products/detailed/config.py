@@ -96,22 +96,6 @@ def check_universe(document: Document, problems: Problems) -> Path | None:
     return Path(value)
 
 
-def check_level_budgets(
-    document: Document, product: Product, problems: Problems, *, infinite: bool
-) -> dict[tuple[str, str], Budget]:
-    """Every budget that is there, by class of tables and key of the level."""
-    budgets: dict[tuple[str, str], Budget] = {}
-    for table_class, level, noun in _levels(product, budget_noun):
-        if noun not in document.values:
-            continue
-        budget = check_budget(
-            document.values[noun], document.key(noun), problems, infinite=infinite, text=not document.bureau
-        )
-        if budget is not None:
-            budgets[table_class, level.key] = budget
-    return budgets
-
-
 def check_thresholds(
     document: Document, product: Product, problems: Problems
 ) -> tuple[dict[tuple[str, str], tuple[int, ...]], list[str]]:
@@ -418,7 +402,13 @@ def _common(
     levels = group_levels(us=scope["run_us"], pr=scope["run_pr"])
     check_missing(document, _needed(document, product, levels), problems)
     check_groups(document, problems)
-    budgets = check_level_budgets(document, product, problems, infinite=infinite)
+    budgets: dict[tuple[str, str], Budget] = {}
+    for table_class, level, noun in _levels(product, budget_noun):
+        if noun in document.values:
+            key, text = document.key(noun), not document.bureau
+            budget = check_budget(document.values[noun], key, problems, infinite=infinite, text=text)
+            if budget is not None:
+                budgets[table_class, level.key] = budget
     own = [budgets.get((table_class, level.key)) for table_class in CLASSES[product] for level in levels]
     if own and all(budget == 0 for budget in own):
         problems.add("budget", "all budgets of the run are 0, so nothing would be released; give one above 0")

@@ -26,7 +26,7 @@ from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.groups.certificate import GroupContents
 from censafe.publication.groups.check import check_group_measurements, check_group_tables
-from censafe.publication.groups.tables import write_flagged_tables, write_group_tables
+from censafe.publication.groups.tables import write_group_tables
 from censafe.publication.groups.tidy import (
     GroupContext,
     write_coterminous_report,
@@ -143,7 +143,7 @@ def publish(published: Published, release: MeasuredRun[list[GroupMeasurements]])
             flag_contradictions(level, [(a.code, b.code) for a, b in pairs(level.level.iteration_level)])
             for level in estimates
         ]
-        written += write_flagged_tables(staging / FLAGGED, tables, flagged, stamp=stamp)
+        written += write_group_tables(staging / FLAGGED, tables, estimates, flagged=flagged, stamp=stamp)
     levels = {level.key: level.label for level in config.levels}
     certificate = CertificateInput(
         manifest,

@@ -60,40 +60,18 @@ def write_group_tables(
     tables: ProductTables,
     estimates: Sequence[GroupEstimates],
     *,
+    flagged: Sequence[FlaggedGroups] = (),
     stamp: Stamp | None = None,
 ) -> tuple[Path, ...]:
     """Write all tables of a product, pipe-delimited, with a header also where there are no rows.
 
     Rows are sorted by region type (nation, state, county, tract, place, AIANNH, then Puerto Rico's), region, iteration
-    and cell: for ``t2`` sex, then all ages (``*``) before the age groups.
+    and cell: for ``t2`` sex, then all ages (``*``) before the age groups. With the flags of all estimates, flagged groups
+    have ``X`` for their count.
 
     Source: specification of SafeTab, section 7.
     """
-    return _write(folder, tables, estimates, {}, stamp)
-
-
-def write_flagged_tables(
-    folder: Path,
-    tables: ProductTables,
-    flagged: Sequence[FlaggedGroups],
-    *,
-    stamp: Stamp | None = None,
-) -> tuple[Path, ...]:
-    """Write the tables with ``X`` for flagged groups and with negative counts as they are to be shown."""
     flags = {(one.estimates.table, one.estimates.level.name): one for one in flagged}
-    return _write(folder, tables, [one.estimates for one in flagged], flags, stamp)
-
-
-_Flags = Mapping[tuple[str, str], FlaggedGroups]  # by table and level
-
-
-def _write(
-    folder: Path,
-    tables: ProductTables,
-    estimates: Sequence[GroupEstimates],
-    flags: _Flags,
-    stamp: Stamp | None,
-) -> tuple[Path, ...]:
     require_publishable(estimates, stamp)
     unknown = {level.table for level in estimates} - set(tables.keys)
     if unknown:
@@ -114,7 +92,9 @@ def _write(
     return tuple(folder / layout.path for layout in tables.layouts)
 
 
-def _counts(flags: _Flags, order: GroupOrder[GroupEstimates], rows: CellRows) -> pa.Array:
+def _counts(
+    flags: Mapping[tuple[str, str], FlaggedGroups], order: GroupOrder[GroupEstimates], rows: CellRows
+) -> pa.Array:
     count: NDArray[np.int64] = rows.count
     if not flags:
         return pa.array(count)

@@ -8,7 +8,7 @@ from censafe.estimation.detailed.totals import flag_contradictions
 from censafe.model.groups.estimates import FlaggedGroups, GroupEstimates
 from censafe.publication.atomic import sha256_file
 from censafe.publication.groups.rows import cells_of, expand, group_orders
-from censafe.publication.groups.tables import write_flagged_tables, write_group_tables
+from censafe.publication.groups.tables import write_group_tables
 from support.group_measurements import CODES, H_TABLES, P_TABLES, TABLES, households, level, persons, totals
 
 AGES = {
@@ -157,7 +157,9 @@ def test_marked_tables_show_x_for_all_counts_of_a_marked_group(tmp_path: Path) -
          m.estimates.level.iterations[m.estimates.iteration[i]])
         for m in flagged for i in np.flatnonzero(m.hidden)
     }  # fmt: skip
-    paths = write_flagged_tables(tmp_path / "tables_marked", P_TABLES, flagged)
+    paths = write_group_tables(
+        tmp_path / "tables_marked", P_TABLES, [one.estimates for one in flagged], flagged=flagged
+    )
     for path in paths:
         expected = [
             row if row[:3] not in hidden else (*row[:-1], "X") for row in _expected(PERSONS)[path.stem]
@@ -168,7 +170,7 @@ def test_marked_tables_show_x_for_all_counts_of_a_marked_group(tmp_path: Path) -
 @pytest.mark.parametrize(("negative", "shown"), [("zero", "0"), ("X", "X"), ("keep", None)])
 def test_negative_counts_are_shown_as_asked(tmp_path: Path, negative: str, shown: str | None) -> None:
     none = [FlaggedGroups(found, np.zeros(found.rows, np.bool_), negative) for found in HOUSEHOLDS]  # type: ignore[arg-type]
-    paths = write_flagged_tables(tmp_path / "tables_marked", H_TABLES, none)
+    paths = write_group_tables(tmp_path / "tables_marked", H_TABLES, HOUSEHOLDS, flagged=none)
     negatives = 0
     for path in paths:
         before = _expected(HOUSEHOLDS)[path.stem]
