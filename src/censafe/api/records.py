@@ -114,18 +114,18 @@ def read(configuration: Configuration, data: Path | str, **reading: Unpack[ReadK
         raise UsageError(f"{configuration.source} has no table [read]; validate checks records of its layout")
     config = configuration.checked
     with OwnIntake(Path(data), config, options, layout) as intake:
-        found = intake.inspect()
+        inspection = intake.inspect()
     levels = {}
-    for (histogram, attribute), counts in found.counts.items():
+    for (histogram, attribute), counts in inspection.counts.items():
         labels = config.histogram(histogram).schema.labels.get(attribute, tuple(map(str, range(len(counts)))))
         levels[f"{histogram}.{attribute}"] = dict(zip(labels, counts.tolist(), strict=True))
     return Reading(
-        Findings(found.findings),
-        {one.table: one.rows for one in found.tables},
-        {name: own for one in found.tables for name, own in one.files.items()},
+        Findings(inspection.findings),
+        {one.table: one.rows for one in inspection.tables},
+        {name: own for one in inspection.tables for name, own in one.files.items()},
         levels,
-        {} if found.codes is None else {one.name: len(one.codes) for one in found.codes.levels},
-        {} if found.codes is None else repeated_codes(found.codes),
+        {} if inspection.codes is None else {one.name: len(one.codes) for one in inspection.codes.levels},
+        {} if inspection.codes is None else repeated_codes(inspection.codes),
     )
 
 

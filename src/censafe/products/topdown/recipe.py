@@ -269,8 +269,8 @@ def _results_first(
         settings["joint"] = "true"
     if missing:
         losses = [
-            plan_release(one).total
-            for one in (config, *(load_config(origin, settings) for origin in missing.values()))
+            plan_release(member).total
+            for member in (config, *(load_config(origin, settings) for origin in missing.values()))
         ]
         total = sum(losses, Fraction(0))
         if options.test_key is None and options.cap is not None and options.cap < total:

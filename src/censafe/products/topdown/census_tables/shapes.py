@@ -305,7 +305,7 @@ def _blocks_inside(path: Path, shapes: AreaShapes, points: Path, form: GeocodeFo
         twice = np.flatnonzero(inside & (area != ""))
         if len(twice):
             examples = ", ".join(
-                f"{blocks[one]} in {area[one]} and {code}" for one in twice[:_EXAMPLES].tolist()
+                f"{blocks[block]} in {area[block]} and {code}" for block in twice[:_EXAMPLES].tolist()
             )
             raise DataError(
                 f"{path}: {len(twice)} blocks lie in two areas, such as {examples}; fix: areas that do not overlap"

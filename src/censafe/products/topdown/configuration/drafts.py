@@ -70,11 +70,11 @@ def _lines(draft: Draft) -> Iterator[str]:
         yield 'geography = ["area"]'
     yield '# DECIDE: a public list of the areas, empty ones included, such as areas = "areas.csv"; or, as here, it is published exactly which areas have records.'
     yield 'areas = "records"'
-    for one, name, labels in used:
+    for column, name, labels in used:
         yield f"[read.attributes.{name}]"
-        yield from _rule(one, name, labels)
-    for one, why in left:
-        yield f"# Not read: {one.name} ({why})"
+        yield from _rule(column, name, labels)
+    for column, why in left:
+        yield f"# Not read: {column.name} ({why})"
 
 
 def _attributes(
@@ -85,42 +85,42 @@ def _attributes(
     left: list[tuple[DraftColumn, str]] = []
     words = {"key": "a key: every value once", "empty": "empty", "other": "many different texts"}
     cells = 1
-    for one in columns:
-        if one.kind == "area":
+    for column in columns:
+        if column.kind == "area":
             continue
-        if one.kind in words:
-            left.append((one, words[one.kind]))
+        if column.kind in words:
+            left.append((column, words[column.kind]))
             continue
-        labels = _labels(one)
-        name = plain_name(one.name)
+        labels = _labels(column)
+        name = plain_name(column.name)
         taken = {"total", "detailed", *(other for _, other, _ in used)}
         name = name if name not in taken else f"{name}_{len(used)}"
-        if one.kind == "date" and any(other.kind == "date" for other, _, _ in used):
-            left.append((one, "a second date"))
+        if column.kind == "date" and any(other.kind == "date" for other, _, _ in used):
+            left.append((column, "a second date"))
         elif cells * len(labels) > _MOST_CELLS:
-            left.append((one, "too many cells together; DECIDE which attributes you need"))
+            left.append((column, "too many cells together; DECIDE which attributes you need"))
         elif len(labels) < 2:
-            left.append((one, "always the same"))
+            left.append((column, "always the same"))
         else:
-            used.append((one, name, labels))
+            used.append((column, name, labels))
             cells *= len(labels)
     return used, left
 
 
-def _labels(one: DraftColumn) -> list[str]:
-    if one.kind == "levels":
-        labels = list(one.values)
+def _labels(column: DraftColumn) -> list[str]:
+    if column.kind == "levels":
+        labels = list(column.values)
         rest = next(word for word in (_OTHER, "other or unknown", "any other value") if word not in labels)
-        return [*labels, rest] if one.rest else labels
-    return [*_band_labels(_bands(one)), *([_UNKNOWN] if one.rest else [])]
+        return [*labels, rest] if column.rest else labels
+    return [*_band_labels(_bands(column)), *([_UNKNOWN] if column.rest else [])]
 
 
-def _bands(one: DraftColumn) -> list[int]:
+def _bands(column: DraftColumn) -> list[int]:
     """Ages for dates and numbers up to the oldest age; powers of ten for other numbers."""
-    if one.kind == "date" or (not one.negative and one.last <= _OLDEST):
+    if column.kind == "date" or (not column.negative and column.last <= _OLDEST):
         return list(_AGES)
-    powers = [10**power for power in range(1, 13) if 10**power <= one.last]
-    return [*([-(10**12)] if one.negative else []), 0, *powers]
+    powers = [10**power for power in range(1, 13) if 10**power <= column.last]
+    return [*([-(10**12)] if column.negative else []), 0, *powers]
 
 
 def _band_labels(bands: Sequence[int]) -> list[str]:
@@ -130,20 +130,20 @@ def _band_labels(bands: Sequence[int]) -> list[str]:
     return [*labels, f"{bands[-1]} and over"]
 
 
-def _rule(one: DraftColumn, name: str, labels: Sequence[str]) -> Iterator[str]:
-    if one.name != name:
-        yield f"column = {_text(one.name)}"
-    if one.kind == "levels":
-        if one.rest:
+def _rule(column: DraftColumn, name: str, labels: Sequence[str]) -> Iterator[str]:
+    if column.name != name:
+        yield f"column = {_text(column.name)}"
+    if column.kind == "levels":
+        if column.rest:
             yield "# DECIDE: everything else, missing values included, is one level; without other, it stops the run."
             yield f"other = {_text(labels[-1])}"
         return
-    if one.kind == "date":
+    if column.kind == "date":
         yield "# DECIDE: the day on which ages are counted."
-        yield f'as = "age_on:{one.last}-12-31"'
+        yield f'as = "age_on:{column.last}-12-31"'
     yield "# DECIDE: the least number of each level, with as many labels above."
-    yield f"bands = [{', '.join(map(str, _bands(one)))}]"
-    if one.rest:
+    yield f"bands = [{', '.join(map(str, _bands(column)))}]"
+    if column.rest:
         yield "# DECIDE: values that are missing or cannot be read are one level; without other, they stop the run."
         yield f"other = {_text(_UNKNOWN)}"
 

@@ -134,37 +134,44 @@ class ReadTable:
             if table in self._table and (pattern := self._text(table)):
                 files[table] = pattern
         tables: list[Table] = []
-        for one in histograms:
-            tables.append("persons" if one.schema.record is ProtectedUnit.PERSON else "households")
+        for histogram in histograms:
+            tables.append("persons" if histogram.schema.record is ProtectedUnit.PERSON else "households")
             if tables[-1] not in files:
                 problems.add(
                     f"read.{tables[-1]}",
-                    f'give the file with the records of histograms.{one.name}, such as {tables[-1]} = "{tables[-1]}.csv"',
+                    f'give the file with the records of histograms.{histogram.name}, such as {tables[-1]} = "{tables[-1]}.csv"',
                 )
         key = self._text("key") if "key" in self._table else ""
         form, geography = self._form(), self._geography(levels)
         attributes, where = self._named(histograms)
         records = []
-        for one, table in zip(histograms, tables, strict=True):
-            if one.name in where and table == "persons":
+        for histogram, table in zip(histograms, tables, strict=True):
+            if histogram.name in where and table == "persons":
                 problems.add(
-                    f"read.where.{one.name}",
+                    f"read.where.{histogram.name}",
                     "only histograms of households are counted by a condition; every person is counted: give those who do not matter a level of their own (other)",
                 )
             condition = (
-                self._expression(where[one.name], f"read.where.{one.name}") if one.name in where else None
+                self._expression(where[histogram.name], f"read.where.{histogram.name}")
+                if histogram.name in where
+                else None
             )
             rules = tuple(
                 replace(
-                    self._attribute(one.schema, attribute.name, attributes.get(attribute.name, {})),
+                    self._attribute(histogram.schema, attribute.name, attributes.get(attribute.name, {})),
                     where=condition,
                 )
-                for attribute in one.schema.schema.attributes
+                for attribute in histogram.schema.schema.attributes
             )
-            empty = ~one.schema.allowed()
+            empty = ~histogram.schema.allowed()
             records.append(
                 RecordHistogram(
-                    one.name, table, one.schema.schema, rules, one.schema.kind_attribute or "", empty
+                    histogram.name,
+                    table,
+                    histogram.schema.schema,
+                    rules,
+                    histogram.schema.kind_attribute or "",
+                    empty,
                 )
             )
         units = self._units(histograms, files, key, attributes)
@@ -326,8 +333,8 @@ class ReadTable:
         bands = self._bands(table, key, levels)
         values = {} if bands or born is not None else dict(known)
         for text, level in check_entry_of(table.get("values", {}), f"{key}.values", problems).items():
-            if (found := self._level(level, known, f"{key}.values.{text}")) is not None:
-                values[text.strip()] = found
+            if (number := self._level(level, known, f"{key}.values.{text}")) is not None:
+                values[text.strip()] = number
         other = self._level(table["other"], known, f"{key}.other") if "other" in table else None
         without = set(range(len(bands), levels)) - {*values.values(), other} if bands else set()
         if without:
