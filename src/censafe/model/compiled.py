@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 _PACKAGE = Path(__file__).parents[1]
 _MARKS = (b"import compiled", b"import numba", b"from numba", b"(NamedTuple)")
-_ASKED = ("signatures", "stats", "targetoptions", "_cache")
+_OF_DISPATCHER = ("signatures", "stats", "targetoptions", "_cache")
 _IMPORT = re.compile(rb"^\s*from (censafe[\w.]*) import", re.MULTILINE)
 
 
@@ -82,7 +82,7 @@ class LazyKernel:
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name in _ASKED:
+        if name in _OF_DISPATCHER:
             return getattr(self.dispatcher, name)
         raise AttributeError(name)
 

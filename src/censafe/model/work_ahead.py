@@ -9,12 +9,12 @@ from typing import Final, TypeVar
 
 _AHEAD: Final = 3
 Item = TypeVar("Item")
-Found = TypeVar("Found")
+Outcome = TypeVar("Outcome")
 
 
 def worked_ahead(
-    work: Callable[[Item], Found], items: Iterable[Item], workers: int, *, ahead: int | None = None
-) -> Iterator[Found]:
+    work: Callable[[Item], Outcome], items: Iterable[Item], workers: int, *, ahead: int | None = None
+) -> Iterator[Outcome]:
     """Results in the order of their items, worked out by some threads a few items ahead.
 
     Example:
@@ -26,7 +26,7 @@ def worked_ahead(
         return
     most = _AHEAD * workers if ahead is None else ahead
     with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[Found]] = deque()
+        waiting: deque[Future[Outcome]] = deque()
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))

@@ -456,7 +456,7 @@ def largest_changes(config: TopdownConfig) -> Changes:
     return max(possible_changes(config), key=loss)
 
 
-@proven("sensitivity.proof.md", digest="1e309310873c9ca9")
+@proven("sensitivity.proof.md", digest="908c1215f7a9cb38")
 def person_loss(config: TopdownConfig, relation: Neighbors = Neighbors.REPLACE) -> PersonLoss:
     """Largest loss of the change of one person, by histogram and for all histograms at once.
 
@@ -497,5 +497,5 @@ def person_loss(config: TopdownConfig, relation: Neighbors = Neighbors.REPLACE) 
                 alone[name] = max(alone[name], largest(config, [part], lowest))
         lowest = range(_least(config, effects) if apart else count - 1, count)
         together = max(together, largest(config, parts, lowest))
-    loss_found = config.computed[f"loss of a person, {relation.value}"] = PersonLoss(alone, together)
-    return loss_found
+    result = config.computed[f"loss of a person, {relation.value}"] = PersonLoss(alone, together)
+    return result

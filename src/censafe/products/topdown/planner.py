@@ -57,8 +57,8 @@ TALLIES: Final = {
 DHC_TALLIES: Final = {
     **{name: TALLIES[name] for name in ("US", "State", "County", "Block")},
     **{
-        name: round(TALLIES["Block"] * found / 413_273)
-        for name, found in (
+        name: round(TALLIES["Block"] * geounits / 413_273)
+        for name, geounits in (
             ("Prim", 4_304),
             ("Tract_Subset_Group", 4_332),
             ("Tract_Subset", 7_449),
