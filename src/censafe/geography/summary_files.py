@@ -89,7 +89,7 @@ def read_fields(
                 raise DataError(f"{file.name}: the file is empty; fix: copy it again")
             stream.seek(0)
             table = pa_csv.read_csv(
-                stream,
+                pa.BufferReader(stream.read()) if file.packing else file.path,
                 read_options=pa_csv.ReadOptions(column_names=names, encoding="latin1"),
                 parse_options=pa_csv.ParseOptions(delimiter="|", quote_char=False),
                 convert_options=pa_csv.ConvertOptions(

@@ -6,12 +6,13 @@ columns the file has besides those of its geocode and its cell plays no part.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,7 @@ _GROUP, _BLOCK_NUMBER = "TABBLKGRPCE", "TABBLK"
 _IN_BLOCK: Final = 1000  # a block's number over it is that of its block group
 _STATE: Final = 2
 _MARKS: Final = {",": "comma", "|": "pipe", ";": "semicolon", "\t": "tab"}
+_FIELDS: Final = re.compile(r"Expected ([0-9]+) columns, got ([0-9]+)")
 _FRACTION: Final = r"^\s*[0-9]+\.0*\s*$"
 _NUMBER: Final = r"^\s*[0-9]*\s*$"
 
@@ -76,25 +78,50 @@ def text_header(file: PackedFile) -> TextHeader:
     return TextHeader([], [], 0, "|")
 
 
-def number_batches(file: PackedFile, columns: Sequence[str], layout: str) -> Iterator[Any]:
+def number_batches(file: PackedFile, columns: Sequence[str], layout: str) -> Iterator[pa.Table]:
     """Pieces of a file with some of its columns as whole numbers."""
-    header = text_header(file)
+    header, line = text_header(file), 1
     try:
-        with file.open() as stream, _opened(stream, header, columns, pa.int64()) as reader:
-            yield from reader
+        with file.open() as stream:
+            for _ in range(header.comments + 1):
+                stream.readline()
+                line += 1
+            for piece in _pieces(stream):
+                try:
+                    batch = _parsed(piece, header, columns, pa.int64())
+                except (
+                    pa.ArrowInvalid,
+                    pa.ArrowKeyError,
+                ) as error:  # the second where a line ends otherwise than the header
+                    fields = _FIELDS.search(str(error))
+                    words = (
+                        f"rows with {fields[2]} fields, where the header has {fields[1]}"
+                        if fields
+                        else _fault(piece, line, header, columns)
+                    )
+                    raise DataError(f"{file}: {words}; allowed: the layout of {layout}") from None
+                line += batch.num_rows
+                yield batch
     except OSError:
         raise StorageError(f"{file}: the file cannot be read; check that it is complete") from None
-    except (pa.ArrowInvalid, pa.ArrowKeyError):  # the second where a line ends otherwise than the header
-        if _has_rows(file, header.comments):
-            raise DataError(
-                f"{file}: {_fault(file, header, columns)}; allowed: the layout of {layout}"
-            ) from None
 
 
-def _opened(stream: Any, header: TextHeader, columns: Sequence[str], kind: pa.DataType) -> Any:
-    return pa_csv.open_csv(
-        stream,
-        pa_csv.ReadOptions(column_names=header.names, skip_rows=header.comments + 1, block_size=_PIECE_BYTES),
+def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
+    """Lines of a stream, some megabytes at a time; read here, since Arrow's threads do not wait for archives that are closed."""
+    rest = b""
+    while data := stream.read(_PIECE_BYTES):
+        end = data.rfind(b"\n") + 1
+        piece, rest = (rest + data[:end], data[end:]) if end else (b"", rest + data)
+        if piece.strip():
+            yield piece
+    if rest.strip():
+        yield rest
+
+
+def _parsed(piece: bytes, header: TextHeader, columns: Sequence[str], kind: pa.DataType) -> pa.Table:
+    return pa_csv.read_csv(
+        pa.BufferReader(piece),
+        pa_csv.ReadOptions(column_names=header.names),
         pa_csv.ParseOptions(delimiter=header.mark),
         pa_csv.ConvertOptions(
             column_types=dict.fromkeys(columns, kind),
@@ -104,31 +131,23 @@ def _opened(stream: Any, header: TextHeader, columns: Sequence[str], kind: pa.Da
     )
 
 
-def _fault(file: PackedFile, header: TextHeader, columns: Sequence[str]) -> str:
-    """What keeps the columns of a file from being whole numbers, in words, with the first rows that show it."""
-    line = header.comments + 2
-    with suppress(pa.ArrowInvalid, pa.ArrowKeyError), file.open() as stream:
-        for batch in _opened(stream, header, columns, pa.string()):
-            for name in columns:
-                texts = batch.column(name)
-                wrong = np.flatnonzero(~np.asarray(pc.match_substring_regex(texts, _NUMBER)))
-                if not len(wrong):
-                    continue
-                first = str(texts[int(wrong[0])])
-                where = f"column {name}, {len(wrong):,} rows, the first is line {line + int(wrong[0]):,}"
-                if first.strip().upper() in (name, header.written[header.names.index(name)].upper()):
-                    return f"{where}: the header stands there again; fix: leave the repeated header out"
-                fractions = pc.match_substring_regex(texts.take(pa.array(wrong)), _FRACTION)
-                if bool(np.asarray(fractions).all()):
-                    return f"{where}: codes with a fraction such as .0, as spreadsheets write them; fix: write the codes as text"
-                return f"{where}: codes that are not digits"
-            line += batch.num_rows
+def _fault(piece: bytes, line: int, header: TextHeader, columns: Sequence[str]) -> str:
+    """What keeps the columns of a piece from being whole numbers, in words, with the first line that shows it."""
+    with suppress(pa.ArrowInvalid, pa.ArrowKeyError):
+        batch = _parsed(piece, header, columns, pa.string())
+        for name in columns:
+            texts = batch.column(name)
+            wrong = np.flatnonzero(~np.asarray(pc.match_substring_regex(texts, _NUMBER)))
+            if not len(wrong):
+                continue
+            first = str(texts[int(wrong[0])])
+            where = f"column {name}, {len(wrong):,} rows, the first is line {line + int(wrong[0]):,}"
+            if first.strip().upper() in (name, header.written[header.names.index(name)].upper()):
+                return f"{where}: the header stands there again; fix: leave the repeated header out"
+            if bool(np.asarray(pc.match_substring_regex(texts.take(pa.array(wrong)), _FRACTION)).all()):
+                return f"{where}: codes with a fraction such as .0, as spreadsheets write them; fix: write the codes as text"
+            return f"{where}: codes that are not digits"
     return "rows that do not have the columns of the header, or codes that are not digits"
-
-
-def _has_rows(file: PackedFile, comments: int) -> bool:
-    with file.open() as stream:
-        return any(line.strip() for number, line in enumerate(stream) if number > comments)
 
 
 def coded(file: PackedFile | Path, batch: Any, name: str, first: int, levels: int) -> NDArray[np.int64]:
