@@ -144,11 +144,11 @@ def figures(
     if isinstance(constraint.right, FacilityCounts):
         order = facts.run.order
         units = facts.facilities if order is None else facts.facilities[order]
-        units_of = np.zeros((nodes, len(constraint.right.multiples)), np.int64)
+        units_of = np.zeros((nodes, len(constraint.right.each)), np.int64)
         np.add.at(
             units_of,
             facts.spine.ancestors(depth),
-            units.astype(np.int64) * np.array(constraint.right.multiples),
+            units.astype(np.int64) * np.array(constraint.right.each),
         )
         return units_of
     if not isinstance(constraint.right, PublishedAnswers):

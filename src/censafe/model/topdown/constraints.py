@@ -30,10 +30,11 @@ class FacilityCounts:
 
     Args:
         kinds: name of the kinds by which they are counted; one group of cells for every kind, in their order.
+        each: the number, by kind. Manifests of runs have this key, as configurations do.
     """
 
     kinds: str
-    multiples: tuple[int, ...]
+    each: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class LinearConstraint:
 
     Example:
         >>> bound = LinearConstraint("beds", CellGroups("hhgq"), "<=", FacilityCounts("hhgq", (99, 5)))
-        >>> bound.relation, bound.right.multiples
+        >>> bound.relation, bound.right.each
         ('<=', (99, 5))
     """
 

@@ -74,7 +74,7 @@ def compact_form(schema: HistogramSchema, constraints: Sequence[LinearConstraint
             and constraint.lowest is None
             and relation not in bounds
         ):
-            bounds[relation] = groups, right.multiples
+            bounds[relation] = groups, right.each
         else:
             return None
     exact = totals[0] if totals else None

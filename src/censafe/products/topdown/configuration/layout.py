@@ -170,7 +170,7 @@ def _unit_columns(config: TopdownConfig) -> tuple[str, ...]:
     """Columns with the counts of units by kind that bound any histogram, and of kinds that are passed through."""
     rules = [rule for histogram in config.histograms if (rule := histogram.schema.facilities) is not None]
     bounds = [
-        len(bound.right.multiples)
+        len(bound.right.each)
         for histogram in config.histograms
         for bound in histogram.constraints
         if isinstance(bound.right, FacilityCounts)

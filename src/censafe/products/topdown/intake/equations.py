@@ -117,7 +117,7 @@ def _equation(histogram: MeasuredHistogram, one: LinearConstraint, known: KnownB
     label, right = histogram.schema.grouped(one.groups).label, one.right
     given = known.given.get((histogram.name, one.name))
     if isinstance(right, FacilityCounts):
-        each = np.asarray(right.multiples, np.int64)
+        each = np.asarray(right.each, np.int64)
         block, group = np.nonzero(known.facilities[:, : len(each)])
         records = known.facilities[block, group].astype(np.int64) * each[group]
         return BlockEquation(one.name, label, BlockRows(block, group, records))

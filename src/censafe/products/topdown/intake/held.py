@@ -47,11 +47,11 @@ def held_sums(histogram: MeasuredHistogram, known: KnownBlocks) -> ExactSums:
     # kinds of facility and the fewest records of one; where there is no facility, there are no records
     lower = next(one for one in bounds if one.relation == ">=")
     kind = histogram.schema.grouped(lower.groups).label
-    rule = FacilityRule(label, kind, cast(FacilityCounts, lower.right).multiples)
+    rule = FacilityRule(label, kind, cast(FacilityCounts, lower.right).each)
     for one in bounds:
         if one.relation == "<=" and isinstance(one.right, FacilityCounts):
             require_loose_bound(
-                histogram, one.name, np.asarray(one.right.multiples, np.int64), rule, blocks, known
+                histogram, one.name, np.asarray(one.right.each, np.int64), rule, blocks, known
             )
     return ExactSums.by_facility(known.spine, rule, blocks, known.facilities)
 

@@ -68,10 +68,10 @@ def stated_facilities(config: TopdownConfig, found: Mapping[str, ListedLevel]) -
         for one in histogram.constraints:
             if not isinstance(one.right, FacilityCounts):
                 continue
-            kinds = max(kinds, len(one.right.multiples))
+            kinds = max(kinds, len(one.right.each))
             if one.name not in blocks.constraints:
                 continue
-            for kind, counts in _counts(one, one.right.multiples, blocks).items():
+            for kind, counts in _counts(one, one.right.each, blocks).items():
                 before = known.setdefault(kind, counts)
                 wrong = before != counts
                 _refuse(blocks, wrong, f"{one.name}: other counts of facilities than another constraint")

@@ -189,9 +189,7 @@ def _all_records(histogram: MeasuredHistogram, public: PublicFacts, depth: int) 
             and constraint.relation == "="
             and histogram.schema.grouped(constraint.groups).covers
         ):
-            return level_units(public, depth, len(constraint.right.multiples)) @ np.array(
-                constraint.right.multiples
-            )
+            return level_units(public, depth, len(constraint.right.each)) @ np.array(constraint.right.each)
     return None
 
 

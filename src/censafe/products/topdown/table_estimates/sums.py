@@ -304,10 +304,10 @@ class _Facilities:
         for constraint in constraints_on(histogram) if is_held(histogram) else ():
             if isinstance(constraint.right, FacilityCounts) and constraint.relation == "<=":
                 self.kinds = histogram.schema.grouped(constraint.groups).label
-                self._upper = np.array(constraint.right.multiples, np.int64)
+                self._upper = np.array(constraint.right.each, np.int64)
             elif isinstance(constraint.right, FacilityCounts) and constraint.relation == "=":
                 self.known = histogram.schema.grouped(constraint.groups).label
-                self._multiples = np.array(constraint.right.multiples, np.int64)
+                self._multiples = np.array(constraint.right.each, np.int64)
         if self.kinds is None:
             self.kinds = self._limits[0].kinds
         if self.known is None and any(

@@ -141,7 +141,7 @@ class World:
                     sides = self.totals[level.name][node : node + 1]
                 else:
                     assert isinstance(one.right, FacilityCounts)
-                    sides = counts[node] * np.array(one.right.multiples)
+                    sides = counts[node] * np.array(one.right.each)
                 found += [
                     (node, label == group, one.relation, side) for group, side in enumerate(sides.tolist())
                 ]
