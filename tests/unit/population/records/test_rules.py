@@ -51,6 +51,8 @@ def levels_of(
         (["top", "5"], "bands = [0, 1000, 2000]\nvalues = { top = \"high\" }", "", [1, 0, 1]),
         (["12", "5"], 'expression = "try_cast(income AS INTEGER) * 100"\nbands = [0, 1000, 2000]', "", [1, 1, 0]),
         (["wol", "wol"], 'column = "back"', "", [2, 0, 0]),
+        (["5", "", "20"], 'bands = [0, 10]\nother = "high"', "", [1, 1, 1]),
+        (["5", "refused"], 'bands = [0, 10]\nvalues = { refused = "high" }', "", [1, 0, 1]),
         (["12", "x"], 'expression = "CAST(income AS INTEGER)"\nbands = [0, 10, 20]', "", {"missing"}),
     ],
 )  # fmt: skip
