@@ -13,6 +13,7 @@ import pytest
 from censafe.api.tables import tables
 from censafe.errors import CensafeError
 from censafe.products.topdown.census_tables.microdata_source import open_source
+from censafe.results import microdata
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 PERSONS, UNITS, EARLIER = (
@@ -86,6 +87,29 @@ def test_the_numbers_are_those_of_the_rows(tmp_path: Path) -> None:
     assert total(place, "H1", state="44") == homes
 
 
+def test_school_districts_from_the_archive_of_a_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(microdata, "_PIECE_BYTES", 1000)  # many pieces, some of which end within a row
+    place = placed(tmp_path, {"2020_ppmf_bystate.zip": zipped({**BOTH, "a/2020_ppmf_person_50.csv": OTHER})})
+    blocks = sorted(
+        {"".join(row.split(",")[place] for place in (13, 14, 15, 16)) for row in PERSONS.splitlines()[1:]}
+    )
+    assigned = tmp_path / "BlockAssign_ST44_RI_SDUNI.txt"
+    assigned.write_text(
+        "\n".join(
+            [
+                "BLOCKID|DISTRICT",
+                *(f"{code}|{(number % 2 + 1) * 30:05d}" for number, code in enumerate(blocks)),
+            ]
+        )
+    )
+    found = tables(place, "P12", areas=assigned, state="44").arrow.to_pylist()
+    totals = {row["DISTRICT"]: row["value"] for row in found if row["variable"] == "P12_001N"}
+    assert sorted(totals) == ["4400030", "4400060"]
+    assert sum(totals.values()) == COUNTED
+
+
 def test_a_national_file_is_read_for_the_state_that_is_requested(tmp_path: Path) -> None:
     place = placed(tmp_path, {"ppmf.csv": EARLIER})
     assert open_source(place).recognized == f"{_OF_2021}, comma"
@@ -103,6 +127,7 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str]] = {
     "header twice": ({"p.csv": PERSONS + PERSONS}, rf"rows, the first is line {COUNTED + 2}: the header stands there again"),
     "empty": ({"p.csv": ""}, r"p\.csv is empty or no text in UTF-8; allowed: a run folder"),
     "no rows": ({"p.csv": HEADER + "\n"}, r"there are no rows"),
+    "a field more": ({"p.csv": PERSONS + PERSONS.splitlines()[1] + ",1\n"}, r"rows with 22 fields, where the header has 21"),
     "a column less": ({"p.csv": EARLIER.replace("CENHISP", "HISP")}, r"lacks CENHISP of pl94-persons"),
     "no block": ({"p.csv": PERSONS.replace("TABBLK,", "BLOCK,")}, r"lacks TABBLK of "),
     "two copies": ({"a.csv": PERSONS, "b.csv": PERSONS}, r"2 files of microdata .*: a\.csv, b\.csv; allowed: one of persons"),
