@@ -10,6 +10,7 @@ from censafe.errors import CensafeError, StorageError, UsageError
 from censafe.geography.packed import PackedFile
 from censafe.publication.atomic import is_moving
 from censafe.publication.manifest import read_manifest, stopped_words
+from censafe.publication.measurements.layout import QUERY_SUFFIX
 from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.results.microdata import missing_columns, text_header
 
@@ -20,6 +21,7 @@ TABLES: Final = "tables of areas (GEOID, GEO_ID, GISJOIN or the columns of the C
 FORMS: Final = (RUN, MICRODATA, SUMMARY, TABLES)
 """The forms in words, without their packing."""
 _PACKING: Final = "each as a file, folder, .zip or .gz; text separated by commas, pipes, tabs or semicolons"
+_DEPTHS: Final = ("", "*/", "*/*/")
 _COLUMNS: Final = 6
 _SHOWN: Final = 3
 
@@ -41,6 +43,11 @@ def require_there(path: Path) -> None:
 
 def unrecognized(path: Path, files: Sequence[PackedFile], layouts: Sequence[MicrodataLayout]) -> UsageError:
     """What a path is not, the nearest form and what it lacks of it, and all forms."""
+    if any(True for depth in _DEPTHS for _ in path.glob(f"{depth}*{QUERY_SUFFIX}")):
+        return UsageError(
+            f"{path}: noisy measurement files, from which numbers follow by an estimate alone; fix: make it with 'censafe estimate topdown CONFIG OUT --measurements "
+            f"{path}', and name its folder"
+        )
     found = [near for near in (_nearest(file, layouts) for file in files[:_SHOWN]) if near is not None]
     words = "".join(f"; {near.words}" for near in sorted(found))
     empty = "" if files else "; it holds no files"

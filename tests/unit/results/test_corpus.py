@@ -161,3 +161,13 @@ def test_a_block_group_follows_from_its_block(tmp_path: Path, change: Callable[[
     place = next(number for number, name in enumerate(rows[0]) if name.upper().startswith("TABBLKGRP"))
     text = "\n".join(",".join(row[:place] + row[place + 1 :]) for row in rows)
     assert total(placed(tmp_path, {"p.csv": text}), "P12") == COUNTED
+
+
+@pytest.mark.parametrize("place", ["US_dpq", "persons/US/US_dpq"])
+def test_noisy_measurements_need_an_estimate(tmp_path: Path, place: str) -> None:
+    (tmp_path / "noisy" / place).mkdir(parents=True)
+    (tmp_path / "noisy" / place / "part-00000.parquet").write_bytes(b"")
+    with pytest.raises(
+        CensafeError, match=r"noisy measurement files, .*'censafe estimate topdown CONFIG OUT"
+    ):
+        tables(tmp_path / "noisy", "P1", "state")
