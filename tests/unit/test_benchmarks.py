@@ -55,6 +55,25 @@ def test_a_table_of_one_call_is_written_into_its_place_and_part_of_a_table_is_no
         harness.report(arguments, lambda *_: [3, 4], lambda _: ["3 and 4"])
 
 
+def test_a_table_of_coverage_has_two_levels_a_column_and_says_how_far_from_nominal_its_shares_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    intervals = import_module("intervals")
+    row = {"kind": "State", "draws": 1_500, "covered90": 90.5, "error90": 0.25, "covered95": 95.1, "error95": 0.1}  # fmt: skip
+    block = row | {"kind": "Block", "covered90": 90.0, "error90": 0.0}
+    columns = {"units": [block, row], "persons": [block]}
+    assert intervals.coverage_table(columns) == [
+        "| kind of area | units, 1,500 draws, 90% | 95% | persons, 1,500 draws, 90% | 95% |",
+        "|---|---|---|---|---|",
+        "| State | 90.50 ± 0.25 | 95.10 ± 0.10 |  |  |",
+        "| Block | 90.00 ± 0.00 | 95.10 ± 0.10 | 90.00 ± 0.00 | 95.10 ± 0.10 |",
+    ]
+    assert intervals.distances(columns) == (
+        "Farthest from nominal: 2.0 standard errors, of 4 shares; 0.10 points, of those with a standard error below 0.2."
+    )
+
+
 @pytest.mark.parametrize("name", ["phsafe", "safetab-p", "safetab-h", "topdown", "dhc"])
 def test_every_rate_has_runs_by_size_and_a_benchmark_that_exists(name: str) -> None:
     rate = rate_of(name)
