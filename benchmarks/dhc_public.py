@@ -10,7 +10,7 @@ are in files at random and the rows of a file in random order, which is the wors
 --areas N adds a list of N areas of blocks drawn at random, so that all block groups are divided and the answers of all blocks are read; without it those down to the
 level that counties, tracts and places need.
 
-`answers` are those in the files, `answers_read` those that were added up, `file_gib` the size of the files; `seconds` the wall time of the process, `cpu_s` what its threads used, `peak_gib` its
+`answers` are those in the files, `answers_read` those that were added up, `file_gib` the size of the files; `seconds` the wall time of the process, `cpu_seconds` what its threads used, `peak_gib` its
 largest resident memory; `stages` seconds of the clock by stage.
 """
 
@@ -244,9 +244,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         **sizes,
         "answers_read": sum(document["post_processing"]["table_estimates"]["answers"].values()),
         "file_gib": round(size / 2**30, 3),
-        "seconds": round(run.seconds, 1),
-        "cpu_s": round(run.cpu_seconds, 1),
-        "peak_gib": round(run.peak_gib, 2),
+        **run.figures(),
         "rows": rows,
         "stages": {name: round(seconds, 2) for name, seconds in document["stages"].items()},
     }
@@ -255,7 +253,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
 def text(measured: dict[str, Any]) -> list[str]:
     last = (
         "{blocks:,} blocks, {answers:,} answers in {file_gib} GiB of files, {answers_read:,} added up; "
-        "{cpu_s} s of processors, {seconds} s of the clock, peak {peak_gib} GiB, {rows:,} estimates"
+        "{cpu_seconds} s of processors, {seconds} s of the clock, peak {peak_gib} GiB, {rows:,} estimates"
     ).format(**measured)
     return [*topdown_table(measured["stages"], measured["seconds"]), last]
 

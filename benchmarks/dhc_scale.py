@@ -6,7 +6,7 @@
 Makes the records of a synthetic population and the redistricting data of it (`censafe run topdown pl94-us`), or takes those that an
 earlier call left in DIR, then runs `censafe run topdown dhc-us` on them in a process of its own, with the production budgets, noise
 drawn where the estimate reads it, and the test key: reading, checking, measuring, least squares, rounding, writing, level by level.
-`seconds` is the wall time of that process, start of the interpreter included, synthesis and redistricting data not; `cpu_s` what its
+`seconds` is the wall time of that process, start of the interpreter included, synthesis and redistricting data not; `cpu_seconds` what its
 threads used; `peak_gib` its largest resident memory; `gap_max` the largest duality gap of a parent, in half chi-square units, `gap_below` of those
 below the states, `gap_share` the largest at US and states as a share of its objective, 0 where none is above 1e-4;
 `uncertified` the parents without a certificate; `violations` the number of counts of blocks that break a constraint, counted after the
@@ -49,6 +49,7 @@ from numpy.typing import NDArray
 import dhc_parents
 from censafe.products.topdown.planner import DHC_TALLIES
 from harness import (
+    TEST,
     add_size,
     censafe,
     levels_of,
@@ -67,7 +68,6 @@ KIND = np.array([0] * 18 + list(range(1, 25)))  # of the 42 levels of relgq
 MAJOR = np.array([0] + [1] * 6 + [2] * 3 + [3] + [4] * 5 + [5] + [6] * 2 + [7] * 6)  # of the 25 kinds
 WIDE = ("US", "State")
 JOINT = {"joint": "true"}
-TEST = ("--test-key", "1", "--quiet")
 FITTED = "persons and households that fit: "  # how stages of joint persons and households begin
 LINEAR = ("linear estimates ", "estimate tables of ")  # how stages of linear estimates begin
 _SHORTEST = 0.01  # hours
@@ -188,9 +188,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         "product": arguments.product,
         "blocks": solves[next(iter(solves))][-1]["geounits"],
         "workers": arguments.workers,
-        "seconds": round(run.seconds, 1),
-        "cpu_s": round(run.cpu_seconds, 1),
-        "peak_gib": round(run.peak_gib, 2),
+        **run.figures(),
         "gap_max": max(level["gap_most"] for level in levels),
         "gap_below": max(level["gap_most"] for level in levels if level["level"] not in WIDE),
         "gap_share": max(level["gap_share_most"] for level in levels),
@@ -209,7 +207,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def text(measured: dict[str, Any]) -> Iterator[str]:
     yield (
-        "{persons:,} persons in {blocks:,} blocks, {product}: {seconds} s, {cpu_s} s of processors, "
+        "{persons:,} persons in {blocks:,} blocks, {product}: {seconds} s, {cpu_seconds} s of processors, "
         "{peak_gib} GiB, of the time {tables_s} s for tables {tables}; largest gap {gap_max:.1e}, below the states {gap_below:.1e}, of the objective "
         "{gap_share:.1e}, {uncertified} uncertified, {violations} violations"
     ).format(**measured)

@@ -5,7 +5,7 @@
 Makes a population and its redistricting data, or takes those that an earlier call left in DIR, runs `censafe run topdown dhc-us`, and
 then `censafe tables RUN --geography LEVEL --out FOLDER`, in a process of its own: all tables that are published at the level and that the
 records can fill, one Parquet file each. `tables_state_s`, or of a share of the nation `tables_nation_counties_s`, is the wall time of that process, start of
-the interpreter included; `cpu_s` what its threads used; `numbers` what it wrote; `peak_gib` its largest resident memory.
+the interpreter included; `cpu_seconds` what its threads used; `numbers` what it wrote; `peak_gib` its largest resident memory.
 The run estimates the tables of the card from its noisy answers meanwhile: `blue_ms_per_geounit` is the wall time of drawing and weighting all answers of
 persons and households of a geounit, `interval_cells_per_s` the estimates with intervals a second after that, by the stages of its manifest.
 --without-run has none of these, and writes the histograms of the synthetic records in place of published ones: tables take as long, for their files are as dense.
@@ -37,7 +37,7 @@ from censafe.products.topdown.census_tables.source import LEVELS
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.microdata.histograms import write_histograms
 from dhc_scale import LINEAR, inputs
-from harness import STATES, censafe, manifest, parser_of, report, sets, size_of
+from harness import STATES, TEST, censafe, manifest, parser_of, report, sets, size_of
 
 Figures = dict[str, float | int | str]
 NAMED = (
@@ -75,7 +75,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Figures:
             stand_in(data.with_name(f"{data.name}-states"), persons, states, arguments.seed, run, geography)
         else:
             pl94 = inputs(data, persons, states, root, arguments.seed)
-            settings = (*sets(root), "--pl94", str(pl94), "--test-key", "1", "--quiet")
+            settings = (*sets(root), "--pl94", str(pl94), *TEST)
             censafe("run", "topdown", "dhc-us", str(data), str(run), *settings)
             blue = linear_estimates(run)
         spent = censafe("tables", str(run), "--geography", geography, "--out", str(out))
@@ -86,9 +86,8 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Figures:
         "tables": len(files),
         "areas": max(one.num_rows for one in files),
         "numbers": sum(one.num_rows * (one.num_columns - 3) for one in files),
+        **spent.figures(),
         "tables_state_s" if arguments.like else "tables_nation_counties_s": round(spent.seconds, 1),
-        "cpu_s": round(spent.cpu_seconds, 1),
-        "peak_gib": round(spent.peak_gib, 2),
         **blue,
     }
 

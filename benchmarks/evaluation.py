@@ -54,7 +54,7 @@ from censafe.geography.spines.tree import PL94_US
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.population.synthetic.blocks import synthesize_histograms
-from harness import STATES, Child, censafe, child, parser_of, population, report
+from harness import STATES, censafe, child, parser_of, population, report
 
 SCHEMA = HistogramSchema(
     Schema("people", (Attribute("votingage", 2), Attribute("hispanic", 2), Attribute("cenrace", 63))),
@@ -200,7 +200,7 @@ def run_pair(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Make the pair, measure it in a child, and compare with the marks."""
     make(folder, options.persons, options.seed)
     run = child([sys.executable, __file__, "--measure", str(folder)])
-    used = used_by(run)
+    used = run.figures()
     return {
         **json.loads(run.text), "persons": options.persons, **used, "mark_seconds": SECONDS, "mark_gib": GIB,
         "met": used["seconds"] <= SECONDS and used["peak_gib"] <= GIB,
@@ -213,16 +213,11 @@ def run_sweep(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     population(data, synthesize_histograms, persons=persons, states=states, seed=options.seed, layout="e2e")
     shutil.rmtree(out, ignore_errors=True)
     words = ["evaluate", "sweep", "topdown", "e2e-1940", str(data), str(out), "--epsilon", BUDGETS]
-    used = used_by(censafe(*words, "--runs", str(RUNS), "--workers", "2", "--quiet"))
+    used = censafe(*words, "--runs", str(RUNS), "--workers", "2", "--quiet").figures()
     return {
         "persons": persons, "budgets": len(BUDGETS.split(",")), "runs": RUNS, **used,
         "mark_seconds": SWEEP_SECONDS, "met": used["seconds"] <= SWEEP_SECONDS,
     }  # fmt: skip
-
-
-def used_by(run: Child) -> dict[str, float]:
-    """Wall and processor seconds and peak memory."""
-    return {name: round(getattr(run, name), 2) for name in ("seconds", "cpu_seconds", "peak_gib")}
 
 
 PARTS: dict[str, Callable[[Path, argparse.Namespace], dict[str, Any]]] = {

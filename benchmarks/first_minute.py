@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 
 import censafe
-from harness import child, parser_of, report
+from harness import TEST, child, parser_of, report
 
 _STATES = "44,50"
-_SETTINGS = ["--set", "reader=csv", "--set", f"state_filter={_STATES}", "--test-key", "1", "--quiet"]
+_SETTINGS = ["--set", "reader=csv", "--set", f"state_filter={_STATES}", *TEST]
 
 
 def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float]:

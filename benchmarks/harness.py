@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 markdown: Callable[..., list[str]] = import_module("measured").markdown
 write_table: Callable[..., None] = import_module("measured").write_table
 MEASURED_RUNS = ROOT / "src/censafe/planning/prices/measured_runs.json"
+TEST = ("--test-key", "1", "--quiet")
 _SHORTEST = 0.05  # seconds
 
 
@@ -35,6 +36,11 @@ class Child(NamedTuple):
     seconds: float
     cpu_seconds: float
     peak_gib: float
+
+    def figures(self, digits: int = 2) -> dict[str, float]:
+        """Wall and processor seconds, and peak memory."""
+        names = ("seconds", "cpu_seconds", "peak_gib")
+        return {name: round(getattr(self, name), digits) for name in names}
 
 
 def child(command: Sequence[str], **options: Any) -> Child:

@@ -19,11 +19,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from censafe.population.synthetic.shipped import synthetic_states
-from harness import censafe, manifest, parser_of, population, report, sets, table
+from harness import TEST, censafe, manifest, parser_of, population, report, sets, table
 from local_cluster import add_engine, engine_of, workers_text
 
 COUNTRY = tuple(state.code for state in synthetic_states() if state.code != "72")
-TEST = ("--test-key", "1", "--quiet")
 
 
 def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -42,8 +41,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         stages = manifest(out)["stages"]
     return {
         "persons": persons,
-        "seconds": round(run.seconds, 3),
-        "peak_gib": round(run.peak_gib, 3),
+        **run.figures(3),
         "workers_gib": engine.workers_gib,
         "stages": stages,
     }

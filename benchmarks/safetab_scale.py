@@ -27,12 +27,12 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from censafe.population.synthetic.plan import MOST_PERSONS, make_plan
-from harness import NATION, Child, censafe, manifest, parser_of, population, report, table
+from harness import NATION, TEST, Child, censafe, manifest, parser_of, population, report, table
 
 PERSONS_A_HOUSEHOLD = 2.6  # of the synthetic population, group quarters included
 CONFIGS = {"safetab-p": "ddhca", "safetab-h": "ddhcb"}
 RECORDS = {"safetab-p": "person-records", "safetab-h": "household-records"}
-SETTINGS = ("--set", "reader=csv", "--set", "run_pr=false", "--test-key", "1", "--quiet", "--engine")
+SETTINGS = ("--set", "reader=csv", "--set", "run_pr=false", *TEST, "--engine")
 
 
 def areas(persons: int, areas_of: int, seed: int) -> tuple[int, int]:
@@ -77,8 +77,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         "records": records_in(data, product),
         "tracts": tracts,
         "places": places,
-        "seconds": round(run.seconds, 3),
-        "peak_gib": round(run.peak_gib, 3),
+        **run.figures(3),
         "stages": stages,
     }
 

@@ -46,7 +46,7 @@ from censafe.products.phsafe.estimates import EstimatePart, estimate_rules, writ
 from censafe.products.phsafe.release import phsafe_codebook
 from censafe.publication.tables.noisy import find_folders, read_noisy_table
 from censafe.publication.tables.sdhc import StatementInput
-from harness import ROOT, censafe, markdown, parser_of, population, report, write_table
+from harness import ROOT, TEST, censafe, markdown, parser_of, population, report, write_table
 
 Floats = NDArray[np.float64]
 SETTINGS = EstimateSettings()
@@ -82,7 +82,7 @@ def truths(folder: Path, arguments: argparse.Namespace) -> dict[str, NoisyCells]
     population(data, persons=arguments.persons, seed=arguments.seed, layout="phsafe")
     common = ("phsafe", "sdhc-us", str(data))
     truth = folder / "truth"
-    censafe("run", *common, str(run), "--set", "reader=csv", "--test-key", "1", "--quiet")
+    censafe("run", *common, str(run), "--set", "reader=csv", *TEST)
     censafe(
         "truth", *common, str(truth), "--set", "reader=csv", "--confidential", "--private-path", "--quiet"
     )

@@ -176,6 +176,16 @@ def lifted(case: Instance) -> tuple[Any, Floats, Any, Floats, Floats]:
     return sparse.diags(np.concatenate(diagonal), format="csc"), np.concatenate(linear), matrix, low, high
 
 
+def clarabel_solution(*problem: Any) -> Floats:
+    """The solution of a problem; one that was not solved has no time to compare."""
+    import clarabel
+
+    answer = clarabel.DefaultSolver(*problem).solve()
+    if str(answer.status) not in ("Solved", "AlmostSolved"):
+        raise SystemExit(f"Clarabel ended with {answer.status}; its time cannot be compared")
+    return np.array(answer.x)
+
+
 def clarabel_solver(case: Instance) -> Callable[[], Floats]:
     import clarabel
 
@@ -194,10 +204,8 @@ def clarabel_solver(case: Instance) -> Callable[[], Floats]:
     q, b = q / unit, b / unit
 
     def solve() -> Floats:
-        answer = clarabel.DefaultSolver(p, q, a, b, cones, settings).solve()
-        if str(answer.status) not in ("Solved", "AlmostSolved"):
-            raise SystemExit(f"Clarabel ended with {answer.status}; its time cannot be compared")
-        return unit * np.array(answer.x[: shape[0] * shape[1]]).reshape(shape)
+        x = clarabel_solution(p, q, a, b, cones, settings)
+        return unit * x[: shape[0] * shape[1]].reshape(shape)
 
     return solve
 

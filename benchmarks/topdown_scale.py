@@ -36,6 +36,7 @@ from censafe.population.synthetic.blocks import HistogramLayoutName, synthesize_
 from censafe.publication.microdata.histograms import read_histograms
 from harness import (
     NATION,
+    TEST,
     add_size,
     censafe,
     levels_of,
@@ -53,7 +54,7 @@ PERSONS = {"pl94-us": NATION, "e2e-1940": 132_404_766}
 LAYOUTS: dict[str, HistogramLayoutName] = {"pl94-us": "pl94", "e2e-1940": "e2e"}
 RULES = {"pl94-us": PL94_US, "e2e-1940": E2E_1940}
 CELLS = {"persons": {"pl94-us": 2016, "e2e-1940": 192}, "units": {"pl94-us": 2}}
-SETTINGS = ("--set", "noisy_measurements=lazy", "--set", "spine=standard", "--test-key", "1", "--quiet")
+SETTINGS = ("--set", "noisy_measurements=lazy", "--set", "spine=standard", *TEST)
 
 
 def files_of(data: Path, name: str) -> list[Path]:
@@ -112,9 +113,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         "persons": persons,
         "blocks": blocks,
         "workers": arguments.workers,
-        "seconds": round(run.seconds, 3),
-        "cpu_seconds": round(run.cpu_seconds, 3),
-        "peak_gib": round(run.peak_gib, 3),
+        **run.figures(3),
         "engine": arguments.engine,
         "workers_gib": engine.workers_gib,
         "stages": stages,

@@ -61,6 +61,12 @@ class Conditions:
     def _instant(self, scenario: Scenario, chance: random.Random) -> float:
         return chance.random() * self._baselines.seconds(scenario)
 
+    def _finished(self, scenario: Scenario, box: Path, *ends: Ended) -> Failures:
+        """What is wrong with what commands said, and with the same command afterwards."""
+        failures = Failures(failure for ended in ends for failure in said(ended))
+        failures += finished(self._baselines, scenario, box, _charged(box), box / "ledger.jsonl")
+        return failures
+
     def _memory(self, scenario: Scenario, chance: random.Random, box: Path) -> Verdict:
         extra = chance.randrange(1 << 20, MOST_EXTRA)
 
@@ -69,39 +75,31 @@ class Conditions:
             size = pages * os.sysconf("SC_PAGE_SIZE") + extra
             resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
-        ledger = box / "ledger.jsonl"
-        key = ("--ledger", str(ledger))
-        ended = child.run(scenario.command(box, key), box, before=limit)
-        failures = said(ended) + finished(self._baselines, scenario, box, key, ledger)
-        return f"{extra >> 20} MiB more, exit code {ended.code}", Failures(failures)
+        ended = child.run(scenario.command(box, _charged(box)), box, before=limit)
+        return f"{extra >> 20} MiB more, exit code {ended.code}", self._finished(scenario, box, ended)
 
     def _clock(self, scenario: Scenario, chance: random.Random, box: Path) -> Verdict:
-        shim, years, ledger = self._shim, chance.choice((1, 3, 30)), box / "ledger.jsonl"
+        shim, years, instant = self._shim, chance.choice((1, 3, 30)), self._instant(scenario, chance)
         if shim is None:
             raise RuntimeError("no clock can be set without the shim")
-        key = ("--ledger", str(ledger))
-        instant = self._instant(scenario, chance)
-        first = child.run(scenario.command(box, key), box, kill=(9, instant))
+        command = scenario.command(box, _charged(box))
+        first = child.run(command, box, kill=(9, instant))
         if not (box / "io").exists():
             raise RuntimeError("nothing was started")
-        ended = child.run(scenario.command(box, key), box, before=lambda: shim.clock(-years * YEAR))
-        failures = said(first) + said(ended)
-        problems = Failures(failures)
-        problems.unless(ended.code == 0, f"exit code {ended.code} under an earlier clock: {ended.err[-400:]}")
-        problems += finished(self._baselines, scenario, box, key, ledger)
-        return f"{years} years after a kill at {instant:.2f} s", problems
+        ended = child.run(command, box, before=lambda: shim.clock(-years * YEAR))
+        failures = Failures()
+        failures.unless(ended.code == 0, f"exit code {ended.code} under an earlier clock: {ended.err[-400:]}")
+        failures += self._finished(scenario, box, first, ended)
+        return f"{years} years after a kill at {instant:.2f} s", failures
 
     def _one_folder(self, scenario: Scenario, chance: random.Random, box: Path) -> Verdict:
-        ledger = box / "ledger.jsonl"
-        key = ("--ledger", str(ledger))
-        ends = together([scenario.command(box, key)] * 2, box, chance)
+        ends = together([scenario.command(box, _charged(box))] * 2, box, chance)
         failures = _either(ends, "another run", "another run holds")
-        failures += finished(self._baselines, scenario, box, key, ledger)
+        failures += self._finished(scenario, box)
         return f"exit codes {[one.code for one in ends]}", failures
 
     def _one_ledger(self, scenario: Scenario, chance: random.Random, box: Path) -> Verdict:
-        ledger = box / "ledger.jsonl"
-        key = ("--ledger", str(ledger), "--spend-more")
+        key = (*_charged(box), "--spend-more")
         places = [box / name for name in ("one", "two")]
         for place in places:
             place.mkdir()
@@ -116,20 +114,18 @@ class Conditions:
             scenario.name, scenario.words, cost=None if scenario.cost is None else 2 * scenario.cost
         )
         failures += [
-            failure for failure in paid(twice, ledger) if "part is paid" not in failure
+            failure for failure in paid(twice, box / "ledger.jsonl") if "part is paid" not in failure
         ]  # both runs have the same parts
         return f"exit codes {[one.code for one in ends]}", failures
 
     def _vanishing(self, scenario: Scenario, chance: random.Random, box: Path) -> Verdict:
-        ledger, out, away = box / "ledger.jsonl", box / "out", box / "away"
-        key, instant = ("--ledger", str(ledger)), self._instant(scenario, chance)
+        out, away, instant = box / "out", box / "away", self._instant(scenario, chance)
 
         def vanish(_child: int) -> None:
             if out.exists():
                 out.rename(away)
 
-        ended = child.run(scenario.command(box, key), box, act=(vanish, instant))
-        failures = Failures(said(ended))
+        ended = child.run(scenario.command(box, _charged(box)), box, act=(vanish, instant))
         gone = away.exists()
         if gone and ended.code == 0:  # it made its folder anew before anything was measured
             shutil.rmtree(away)
@@ -140,8 +136,8 @@ class Conditions:
                     path.rename(away / name)
             shutil.rmtree(out, ignore_errors=True)
             away.rename(out)
-        failures += finished(self._baselines, scenario, box, key, ledger)
-        return f"at {instant:.2f} s, {'gone' if gone else 'not made yet'}, exit code {ended.code}", failures
+        words = f"at {instant:.2f} s, {'gone' if gone else 'not made yet'}, exit code {ended.code}"
+        return words, self._finished(scenario, box, ended)
 
     def _changing(self, scenario: Scenario, chance: random.Random, box: Path) -> Verdict:
         """Under the test key, outputs are those of the records before or after the change, never of both."""
@@ -207,6 +203,11 @@ class Conditions:
         left = [path.relative_to(box).as_posix() for place in open_to.values() for path in place.rglob("*")]
         failures.unless(not left, f"left behind: {left[:5]}")
         return f"{closed}, exit code {ended.code}", failures
+
+
+def _charged(box: Path) -> tuple[str, str]:
+    """The words that name the ledger of a trial."""
+    return "--ledger", str(box / "ledger.jsonl")
 
 
 def together(commands: list[list[str]], box: Path, chance: random.Random) -> list[Ended]:

@@ -18,6 +18,7 @@ from campaign import child
 from campaign.outcomes import Baselines, said
 from campaign.trials import Failures, Finding
 from campaign.worlds import Scenario
+from censafe.privacy.ledger.report import verify
 
 CANARY = "QZJX7731"
 """A value that stands in no valid input; it must not come back in any byte of what the program says or writes."""
@@ -81,7 +82,7 @@ def corruptions(folder: Path) -> list[Corruption]:
     return listed
 
 
-def _bytes(change: Callable[[bytes], bytes]) -> Edit:
+def of_bytes(change: Callable[[bytes], bytes]) -> Edit:
     return lambda path: path.write_bytes(change(path.read_bytes())) and None
 
 
@@ -89,16 +90,16 @@ def _of_bytes(target: Target) -> Iterator[Corruption]:
     text = bool(target.mark)
     edits: tuple[tuple[str, Edit, bool], ...] = (
         ("missing", Path.unlink, True),
-        ("empty", _bytes(lambda _: b""), True),
+        ("empty", of_bytes(lambda _: b""), True),
         ("a folder in its place", _folder, not target.file.endswith("parquet")),
         ("a link to itself", _loop, True),
-        ("random bytes", _bytes(lambda old: random.Random(len(old)).randbytes(997)), True),
-        ("cut in the middle", _bytes(lambda old: old[: 2 * len(old) // 3 + 1]), not text),
-        ("compressed", _bytes(lambda old: b"\x1f\x8b\x08\x00" + old), True),
-        ("no UTF-8", _bytes(lambda old: old[:-3] + b"\xff\xfe" + old[-3:]), text),
+        ("random bytes", of_bytes(lambda old: random.Random(len(old)).randbytes(997)), True),
+        ("cut in the middle", of_bytes(lambda old: old[: 2 * len(old) // 3 + 1]), not text),
+        ("compressed", of_bytes(lambda old: b"\x1f\x8b\x08\x00" + old), True),
+        ("no UTF-8", of_bytes(lambda old: old[:-3] + b"\xff\xfe" + old[-3:]), text),
         (
             "a NUL byte",
-            _bytes(lambda old: old[:-2] + b"\x00" + old[-2:]),
+            of_bytes(lambda old: old[:-2] + b"\x00" + old[-2:]),
             text and "parameters_" not in target.file,
         ),
     )
@@ -314,18 +315,11 @@ def _refused(
     failures.unless(
         not (box / "out").exists() and not (box / "out-redistricting").exists(), "an output folder was left"
     )
-    failures.unless(not ledger.exists() or not child_rows(ledger), "the ledger was charged")
+    failures.unless(not ledger.exists() or not verify(ledger).rows, "the ledger was charged")
     return failures + _clean(box, ended, file, published=False)
 
 
 _FIX = r"(?i)allowed|needed|expected|must|fix:|set |use |give |name |write |remove|make |check|correct|every |needs|export|see |add |only|should|no input file|which column"
-
-
-def child_rows(ledger: Path) -> bool:
-    """Whether anything was reserved."""
-    from censafe.privacy.ledger.report import verify
-
-    return bool(verify(ledger).rows)
 
 
 def _clean(box: Path, ended: child.Ended, file: str, *, published: bool) -> Failures:

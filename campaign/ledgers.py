@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from campaign import child
+from campaign.corruptions import of_bytes
 from campaign.fuzz.mutations import chained
 from campaign.outcomes import Baselines, said
 from campaign.trials import Failures, Finding
@@ -57,10 +58,6 @@ def _entry(
     return _lines(edit)
 
 
-def _bytes(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
-    return lambda path: path.write_bytes(change(path.read_bytes())) and None
-
-
 def _key(path: Path) -> Path:
     return path.with_suffix(".key")
 
@@ -83,7 +80,7 @@ def _free(body: dict[str, Any]) -> None:
 
 
 TAMPERINGS = (
-    Tampering("one bit of the last line", _bytes(lambda old: old[:-9] + bytes([old[-9] ^ 1]) + old[-8:])),
+    Tampering("one bit of the last line", of_bytes(lambda old: old[:-9] + bytes([old[-9] ^ 1]) + old[-8:])),
     Tampering("the first line left out", _lines(lambda lines: lines[1:])),
     Tampering("a line in the middle left out", _lines(lambda lines: lines[:3] + lines[4:])),
     Tampering("two lines change places", _lines(lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]])),
@@ -97,15 +94,15 @@ TAMPERINGS = (
     Tampering("an opening left out, the chain made whole", _entry("open", None, forge=True)),
     Tampering("the unit of protection changed, the chain made whole",
               _entry("reserve", lambda body: body.update(unit="household"), forge=True)),
-    Tampering("a field given twice", _bytes(lambda old: old.replace(b'"seq":2', b'"seq":2,"seq":2', 1))),
+    Tampering("a field given twice", of_bytes(lambda old: old.replace(b'"seq":2', b'"seq":2,"seq":2', 1))),
     Tampering("an event of another name", _entry("close", lambda body: body.update(event="forget"), forge=True)),
     Tampering("a part reserved twice, the chain made whole", _lines(lambda lines: chained([*lines[:2], *lines[1:]]))),
-    Tampering("blanks between the fields", _bytes(lambda old: old.replace(b'","', b'", "', 1))),
-    Tampering("ends of lines of another system", _bytes(lambda old: old.replace(b"\n", b"\r\n"))),
-    Tampering("a byte order mark", _bytes(lambda old: b"\xef\xbb\xbf" + old)),
-    Tampering("compressed", _bytes(lambda old: b"\x1f\x8b\x08\x00" + old)),
+    Tampering("blanks between the fields", of_bytes(lambda old: old.replace(b'","', b'", "', 1))),
+    Tampering("ends of lines of another system", of_bytes(lambda old: old.replace(b"\n", b"\r\n"))),
+    Tampering("a byte order mark", of_bytes(lambda old: b"\xef\xbb\xbf" + old)),
+    Tampering("compressed", of_bytes(lambda old: b"\x1f\x8b\x08\x00" + old)),
     Tampering("another format", _entry("open", lambda body: body.update(format=1), forge=True)),
-    Tampering("emptied beside the key", _bytes(lambda _: b"")),
+    Tampering("emptied beside the key", of_bytes(lambda _: b"")),
     Tampering("removed beside the key", Path.unlink),
     Tampering("its key removed", lambda path: _key(path).unlink()),
     Tampering("its key exchanged for another", lambda path: _other_key(path)),
@@ -117,7 +114,7 @@ TAMPERINGS = (
     Tampering("put back to the time before the release", _lines(lambda lines: lines[:1]), "head"),
     Tampering("the accounts changed, the chain made whole",
               _entry("open", lambda body: body.update(accounts=["f" * 64]), forge=True), "head"),
-    Tampering("a torn line behind the last", _bytes(lambda old: old + b'{"seq":'), "whole"),
+    Tampering("a torn line behind the last", of_bytes(lambda old: old + b'{"seq":'), "whole"),
 )  # fmt: skip
 
 

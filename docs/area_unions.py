@@ -26,7 +26,7 @@ from measured import markdown, write_table
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.sparse import csr_array
-from studies import DOCS, DrawsFile
+from studies import DOCS, DrawsFile, counts_of, members_of
 
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
@@ -162,7 +162,7 @@ def concentrated(loaded: Loaded, histogram: str, groups: csr_array) -> dict[int,
     """By size and group, the geounits of one grandparent in which the group has the largest share of the records; `groups` has the shape (cells, groups)."""
     spine = loaded.facts.spine
     of = spine.levels[-2].parent[spine.levels[-1].parent]
-    counts = (_matrix(loaded.exact[histogram][-1], groups.shape[0]) @ groups).toarray()
+    counts = (counts_of(loaded.exact[histogram][-1], groups.shape[0]) @ groups).toarray()
     records = counts.sum(axis=1)
     rng, by_size = np.random.default_rng(SEED), {}
     inside = [np.flatnonzero((of == one) & (records > 0)) for one in np.unique(of)]
@@ -192,9 +192,9 @@ def groups_of(config: TopdownConfig) -> csr_array:
     """Which group every cell belongs to: Hispanics, and races alone or together of the others."""
     schema = config.histograms[0].schema.schema
     if "cenrace" not in schema.names:
-        return _members(np.arange(schema.cells) % len(GROUPS))
+        return members_of(np.arange(schema.cells) % len(GROUPS))
     race = np.minimum(schema.levels_of("cenrace") + 1, len(GROUPS) - 1)
-    return _members(np.where(schema.levels_of("hispanic") == 1, 0, race))
+    return members_of(np.where(schema.levels_of("hispanic") == 1, 0, race))
 
 
 def data_of(case: Case, work: Path) -> Path:
@@ -214,9 +214,9 @@ def errors(study: Study, config: TopdownConfig, draw: int) -> list[Any]:
     histogram = config.histograms[0]
     schema, cells = histogram.schema, histogram.schema.schema.cells
     level = rehearse(config, study.loaded, draw).levels[histogram.name][-1]
-    difference = _matrix(level, cells) - _matrix(study.loaded.exact[histogram.name][-1], cells)
+    difference = counts_of(level, cells) - counts_of(study.loaded.exact[histogram.name][-1], cells)
     names = [pair["cenrace" in schema.schema.names] for pair in QUERIES.values()]
-    changes = [difference @ _members(schema.query(name).label) for name in names]
+    changes = [difference @ members_of(schema.query(name).label) for name in names]
     groups = difference @ groups_of(config)
     rows: list[Any] = []
     for place, size, members in study.unions:
@@ -229,16 +229,6 @@ def errors(study: Study, config: TopdownConfig, draw: int) -> list[Any]:
         ]
         rows.append((CONCENTRATED, size, UNIONS, *([""] * len(QUERIES)), *own))
     return rows
-
-
-def _members(label: NDArray[np.integer]) -> csr_array:
-    """Which answer every cell belongs to, shape (cells, answers)."""
-    return csr_array((np.ones(len(label), np.int64), (np.arange(len(label)), label)))
-
-
-def _matrix(level: Any, cells: int) -> csr_array:
-    """Counts of all geounits, shape (geounits, cells)."""
-    return csr_array((level.count.astype(np.int64), level.cell, level.node_ptr), (level.nodes, cells))
 
 
 def run(case: Case, designs: list[Design], draws: int, work: Path) -> None:

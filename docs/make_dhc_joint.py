@@ -17,17 +17,15 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 from measured import emit, markdown
-from numpy.typing import NDArray
-from studies import mean_text
+from studies import answers, mean_text, members_of
 
 from censafe import configuration, release, synthesize
 from censafe.geography.spines.tree import PL94_PR
-from censafe.model import CellQuery
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
 from censafe.products.topdown.configuration.config import load_config
+from censafe.publication.microdata.histograms import read_histograms
 
 DIGITS = {"State": 2, "County": 5, "Block": 16}
 QUERIES = {
@@ -42,19 +40,8 @@ QUERIES = {
 }  # fmt: skip
 
 
-Counts = NDArray[np.int64]
 Errors = dict[tuple[str, str, str], tuple[float, float]]
 """By histogram, query and level: as ever, and fitting."""
-
-
-def summed(entries: tuple[Counts, Counts, Counts], query: CellQuery, places: Counts) -> Counts:
-    """Answers of a query in the areas of some blocks, shape (areas, answers)."""
-    block, cell, count = entries
-    sums = np.zeros((int(places.max()) + 1, query.answers), np.int64)
-    label = query.label[cell]
-    inside = label >= 0
-    np.add.at(sums, (places[block[inside]], label[inside]), count[inside])
-    return sums
 
 
 def runs_of(folder: Path, data: Path, key: int) -> list[Path]:
@@ -72,28 +59,18 @@ def runs_of(folder: Path, data: Path, key: int) -> list[Path]:
     return runs
 
 
-def published(out: Path, name: str, codes: NDArray[np.str_]) -> tuple[Counts, Counts, Counts]:
-    """Block, cell and count of a published histogram."""
-    table = pq.read_table(out / "histograms" / f"{name}_Block.parquet")
-    at = np.searchsorted(codes, np.array(table["geocode"].to_pylist()))
-    return at, table["cell"].to_numpy(), table["count"].to_numpy().astype(np.int64)
-
-
 def errors_of(records: DhcData, runs: list[Path]) -> Errors:
     """Mean absolute error of an answer by histogram, query and level: as ever, and fitting."""
     codes, means_of = records.spine.leaf.geounits, {}
     schemas = {one.name: one.schema for one in load_config("dhc-us").histograms}
     for name, queries in QUERIES.items():
-        exact = records.histograms[f"dhc-{name}"]
-        block = np.repeat(np.arange(exact.nodes), np.diff(exact.node_ptr))
-        sides = [
-            (block, exact.cell, exact.count.astype(np.int64)),
-            *(published(out, name, codes) for out in runs),
-        ]
+        files = [out / "histograms" / f"{name}_Block.parquet" for out in runs]
+        sides = [records.histograms[f"dhc-{name}"], *(read_histograms(path, codes) for path in files)]
         for text, (level, digits) in product(queries, DIGITS.items()):
             places = np.unique([code[:digits] for code in codes.tolist()], return_inverse=True)[1]
-            true, *ours = (summed(side, schemas[name].query(text), places) for side in sides)
-            means = [float(np.abs(one - true).sum() / len(true)) for one in ours]
+            areas, label = members_of(places).T, schemas[name].query(text).label
+            true, *ours = (areas @ answers(side, label) for side in sides)
+            means = [float(abs(one - true).sum() / areas.shape[0]) for one in ours]
             means_of[name, text, level] = (means[0], means[1])
     return means_of
 

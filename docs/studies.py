@@ -42,12 +42,20 @@ def data_folder(name: str, work: Path, persons: int = 0, *, layout: str = "pl94"
     return folder
 
 
+def counts_of(level: SparseLevel | ExactHistograms, cells: int) -> csr_array:
+    """Counts of all geounits, shape (geounits, cells)."""
+    return csr_array((level.count.astype(np.int64), level.cell, level.node_ptr), (level.nodes, cells))
+
+
+def members_of(label: NDArray[np.integer]) -> csr_array:
+    """Which answer every cell belongs to, shape (cells, answers); none where the label is -1."""
+    own = np.flatnonzero(label >= 0)
+    return csr_array((np.ones(len(own), np.int64), (own, label[own])), (len(label), int(label.max()) + 1))
+
+
 def answers(level: SparseLevel | ExactHistograms, label: NDArray[np.integer]) -> csr_array:
     """Answers of a query in every geounit, shape (geounits, answers)."""
-    cells = csr_array((level.count.astype(np.int64), level.cell, level.node_ptr), (level.nodes, len(label)))
-    own = np.flatnonzero(label >= 0)
-    query = csr_array((np.ones(len(own), np.int64), (own, label[own])), (len(label), int(label.max()) + 1))
-    return cells @ query
+    return counts_of(level, len(label)) @ members_of(label)
 
 
 def missed(

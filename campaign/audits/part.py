@@ -1,29 +1,27 @@
-"""The part of the campaign that audits privacy: one random small world a trial."""
+"""The part of the campaign that audits privacy: one random small world a trial, in which no test may tell two neighbors apart better than the loss allows.
+
+A statistic is computed from many draws under either neighbor, and a threshold between the two is a test whose false alarms and power are
+counted. No test may have more power at its false alarms than the loss allows; both are known up to draws, so the count breaches the claim
+where the lower end of the power is above what the upper end of the false alarms allows, each at a confidence of 1 - ERROR. An audit is
+thus wrong about noise that is right with a chance of at most 2 ERROR. What it finds is shown each time: with half the standard deviation
+in all queries, the breach must be there.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import beta
 
 from audit.test_safetab_neighbors import change, check
 from audit.test_topdown_neighbors import SPINES, loss_of, same_limits
 from audit.test_topdown_neighbors import world as census_world
-from campaign.audits.power import (
-    DRAWS,
-    EPSILON,
-    ERROR,
-    TARGET,
-    Counted,
-    gaussian_statistic,
-    halved,
-    laplace_statistic,
-    tell_apart,
-)
 from campaign.audits.stacks import random_stack, random_stacked_population, stack_neighbors
 from campaign.audits.topdown import (
     Measured,
@@ -39,6 +37,7 @@ from censafe.model import Axis, Definition, ExactCounts, KeyDomain, NoiseLaw, Qu
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.loss.attack import largest_power
 from censafe.privacy.measure.adaptive import AdaptiveTables, measure_adaptive
 from censafe.privacy.measure.groups import ListedGroups, measure_groups
 from censafe.privacy.measure.histograms import measure_histograms
@@ -60,6 +59,61 @@ PAIRS: dict[Sensitivity, Callable[..., Any]] = {
     "household-local-bounded": replacement_pairs,
 }
 DIGEST = "0" * 64
+ERROR = 1e-6
+DRAWS = 800
+TARGET = Fraction(1)
+"""Loss (rho) of the pairs that are told apart, for which the test has power."""
+EPSILON = Fraction(3, 2)
+"""The same under pure differential privacy, of the cell that moves most: over many cells no test comes near what epsilon allows."""
+
+Planted = Callable[[NoiseLaw], NoiseLaw]
+Draw = Callable[[bool, int], float]
+"""The statistic of one draw: whether under the second neighbor, and the seed of the test key."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a test on draws came to."""
+
+    alarms: float  # share of the draws under the first neighbor above the threshold
+    power: float  # share of those under the second
+    allowed: float  # most power that the loss allows at the upper end of the false alarms
+    least: float  # lower end of the power
+
+    @property
+    def breached(self) -> bool:
+        """Whether the draws contradict the loss."""
+        return self.least > self.allowed
+
+
+def tell_apart(
+    draw: Draw, threshold: float, loss: Fraction, first: int, definition: Definition = Definition.ZCDP
+) -> Counted:
+    """Draw under both neighbors, each draw with a key of its own, and compare with the loss claimed between them; above the threshold the second neighbor is said to be there."""
+    above = [
+        sum(draw(second, first + number + DRAWS * second) > threshold for number in range(DRAWS))
+        for second in (False, True)
+    ]
+    false_most = 1.0 if above[0] == DRAWS else float(beta.ppf(1 - ERROR, above[0] + 1, DRAWS - above[0]))
+    true_least = 0.0 if above[1] == 0 else float(beta.ppf(ERROR, above[1], DRAWS - above[1] + 1))
+    level = Fraction(min(false_most, 1 - 1e-9)).limit_denominator(10**6)
+    return Counted(above[0] / DRAWS, above[1] / DRAWS, largest_power(loss, definition, level), true_least)
+
+
+def halved(law: NoiseLaw) -> NoiseLaw:
+    """The planted defect: half the standard deviation."""
+    return NoiseLaw(law.kind, law.parameter / (4 if law.kind == "gaussian" else 2))
+
+
+def gaussian_statistic(change: np.ndarray, noisy: np.ndarray, exact: np.ndarray, sigma2: float) -> float:
+    """Share of a query in the logarithm of the likelihood ratio, whose mean is minus or plus its loss."""
+    moved = change != 0
+    return float((change[moved] * (noisy[moved] - exact[moved] - change[moved] / 2)).sum() / sigma2)
+
+
+def laplace_statistic(change: np.ndarray, noisy: np.ndarray, exact: np.ndarray, scale: float) -> float:
+    """Logarithm of the likelihood ratio of a query with two-sided geometric noise."""
+    return float((np.abs(noisy - exact) - np.abs(noisy - exact - change)).sum() / scale)
 
 
 class Audits:
@@ -273,11 +327,8 @@ class Audits:
         )
 
 
-Statistic = Callable[[bool, int], float]
-
-
 def _draws(
-    statistic: Callable[[Callable[[NoiseLaw], NoiseLaw]], Statistic],
+    statistic: Callable[[Planted], Draw],
     loss: Fraction,
     chance: random.Random,
     definition: Definition = Definition.ZCDP,
@@ -285,12 +336,12 @@ def _draws(
     """No test beats the loss; and with the planted defect one does, so that this audit would have found it."""
     first = chance.randrange(10**6)
     failures = Failures()
-    right: Counted = tell_apart(statistic(lambda law: law), 0.0, loss, first, definition)
+    right = tell_apart(statistic(lambda law: law), 0.0, loss, first, definition)
     failures.unless(
         not right.breached,
         f"neighbors are told apart with power {right.power} at {right.alarms}; {right.allowed} allowed ({DRAWS} draws, error {ERROR})",
     )
-    wrong: Counted = tell_apart(statistic(halved), 0.0, loss, first, definition)
+    wrong = tell_apart(statistic(halved), 0.0, loss, first, definition)
     failures.unless(
         wrong.breached,
         f"half the standard deviation is not found: power {wrong.power} at {wrong.alarms}, {wrong.allowed} allowed",
@@ -298,7 +349,7 @@ def _draws(
     return failures
 
 
-def _vector(moved: np.ndarray, law: NoiseLaw, planted: Callable[[NoiseLaw], NoiseLaw]) -> Statistic:
+def _vector(moved: np.ndarray, law: NoiseLaw, planted: Planted) -> Draw:
     """PHSafe: a vector of answers; the counts themselves do not matter, only how they differ."""
     domain = KeyDomain((Axis("CELL", tuple(map(str, range(len(moved))))),))
     query = QueryPlan("audit", "level", planted(law), Fraction(1))
@@ -311,7 +362,7 @@ def _vector(moved: np.ndarray, law: NoiseLaw, planted: Callable[[NoiseLaw], Nois
     return draw
 
 
-def histograms(one: Measured, two: Measured, planted: Callable[[NoiseLaw], NoiseLaw]) -> Statistic:
+def histograms(one: Measured, two: Measured, planted: Planted) -> Draw:
     """TopDown: every query of every level; under geometric noise the cell alone that moves most."""
     changes = moved_between(one, two)
     if any(moved.law.kind == "laplace" for moved in changes):
@@ -335,7 +386,7 @@ def histograms(one: Measured, two: Measured, planted: Callable[[NoiseLaw], Noise
     return draw
 
 
-def _planted(own: LevelBudgets, planted: Callable[[NoiseLaw], NoiseLaw]) -> LevelBudgets:
+def _planted(own: LevelBudgets, planted: Planted) -> LevelBudgets:
     laws = tuple(tuple(None if law is None else planted(law) for law in row) for row in own.laws)
     return LevelBudgets(own.kinds, laws, own.costs)
 
@@ -351,9 +402,7 @@ def _for(law: NoiseLaw, moved: np.ndarray) -> np.ndarray:
     return np.where(np.arange(moved.size) == np.abs(moved).argmax(), moved, 0)
 
 
-def _listed(
-    one: Any, two: Any, law: NoiseLaw, planted: Callable[[NoiseLaw], NoiseLaw], variants: Any
-) -> Statistic:
+def _listed(one: Any, two: Any, law: NoiseLaw, planted: Planted, variants: Any) -> Draw:
     """SafeTab-H: all groups of a level with the first table."""
     level = one.level
     region, iteration = (
@@ -374,9 +423,7 @@ def _listed(
     return draw
 
 
-def _adaptive(
-    one: Any, two: Any, law: NoiseLaw, planted: Callable[[NoiseLaw], NoiseLaw], variants: Any
-) -> Statistic:
+def _adaptive(one: Any, two: Any, law: NoiseLaw, planted: Planted, variants: Any) -> Draw:
     """SafeTab-P: a tenth of the loss chooses the table, here always the one with the total alone; the rest measures it."""
     laws = [
         NoiseLaw(law.kind, law.parameter / share) for share in (Fraction(1), Fraction(1, 10), Fraction(9, 10))

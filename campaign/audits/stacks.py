@@ -11,12 +11,18 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from campaign.audits.topdown import Levels, level_lines, random_codes, random_levels, shares
+from campaign.audits.topdown import (
+    Levels,
+    budget_lines,
+    level_lines,
+    random_codes,
+    random_levels,
+    write_counts,
+)
 from support.histograms import write_table
 
 LARGEST = (999, 400)
@@ -94,24 +100,14 @@ def _text(shape: StackShape, chance: random.Random) -> str:
         ]
         lines += ['relation = "="', 'right = { histogram = "dwellings", cells = "lived_in" }']
     for name, own in attributes.items():
-        lines += _budgets(
-            name, [attribute for attribute, _ in own], [level for level, _ in shape.levels], chance
+        lines += budget_lines(
+            name,
+            [attribute for attribute, _ in own],
+            [level for level, _ in shape.levels],
+            chance,
+            total=name != "dwellings",
         )
     return "\n".join(lines) + "\n"
-
-
-def _budgets(name: str, attributes: list[str], levels: list[str], chance: random.Random) -> list[str]:
-    """Random shares of levels and queries; a query of all attributes is the detailed one."""
-    known = attributes if len(attributes) > 1 else []
-    known = [*known, *(f"{one} * {two}" for one, two in combinations(attributes, 2) if len(attributes) > 2)]
-    lines = [f"[level_shares.{name}]"]
-    lines += [f'{level} = "{share}"' for level, share in shares(levels, chance).items()]
-    for level in levels:
-        queries = ["detailed", *chance.sample(known, chance.randint(0, len(known)))]
-        queries += ["total"] if name != "dwellings" and chance.random() < 0.5 else []
-        lines.append(f"[query_shares.{name}.{level}]")
-        lines += [f'"{query}" = "{share}"' for query, share in shares(queries, chance).items()]
-    return lines
 
 
 @dataclass(frozen=True)
@@ -128,10 +124,7 @@ class StackPopulation:
         """The files that TopDown reads."""
         folder.mkdir(parents=True)
         for name, file in (("residents", "histogram"), ("dwellings", "dwellings"), ("homes", "homes")):
-            dense = getattr(self, name).reshape(len(self.codes), -1)
-            block, cell = np.nonzero(dense)
-            rows = {"geocode": [self.codes[at] for at in block], "cell": cell, "count": dense[block, cell]}
-            write_table(folder / f"{file}.parquet", rows)
+            write_counts(folder / f"{file}.parquet", self.codes, getattr(self, name))
         units = {"gq0": self.dwellings.sum(axis=1), "gq1": self.facilities}
         write_table(folder / "units.parquet", {"geocode": list(self.codes), **units})
         return folder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -81,14 +81,39 @@ def shares(names: list[str], chance: random.Random) -> dict[str, Fraction]:
     return {name: Fraction(part, sum(parts)) for name, part in zip(names, parts, strict=True)}
 
 
+def budget_lines(
+    name: str,
+    attributes: list[str],
+    levels: list[str],
+    chance: random.Random,
+    further: Sequence[str] = (),
+    *,
+    total: bool = True,
+) -> list[str]:
+    """Random shares of levels and queries; a query of all attributes is the detailed one."""
+    known = attributes if len(attributes) > 1 else []
+    known = [*known, *(f"{one} * {two}" for one, two in combinations(attributes, 2) if len(attributes) > 2)]
+    known += further
+    lines = [f"[level_shares.{name}]"]
+    lines += [f'{level} = "{share}"' for level, share in shares(levels, chance).items()]
+    for level in levels:
+        queries = ["detailed", *chance.sample(known, chance.randint(0, len(known)))]
+        queries += ["total"] if total and chance.random() < 0.5 else []
+        lines.append(f"[query_shares.{name}.{level}]")
+        lines += [f'"{query}" = "{share}"' for query, share in shares(queries, chance).items()]
+    return lines
+
+
+def write_counts(path: Path, codes: tuple[str, ...], dense: np.ndarray) -> None:
+    """A file of the counts of blocks above 0, from an array of the shape (blocks, ...)."""
+    block, cell = np.nonzero(dense.reshape(len(codes), -1))
+    count = dense.reshape(len(codes), -1)[block, cell]
+    write_table(path, {"geocode": [codes[at] for at in block], "cell": cell, "count": count})
+
+
 def write_config(path: Path, shape: Shape, chance: random.Random, noun: str = "rho") -> None:
     """The configuration in words, with a loss (rho, or epsilon) of 1 and random queries and shares at every level."""
     attributes = [f"a{number}" for number in range(len(shape.sizes))]
-    known = [
-        *attributes,
-        *(f"{one} * {two}" for one, two in combinations(attributes, 2)),
-        *(["coarse"] if shape.sizes[-1] > 2 else []),
-    ]
     lines = ['title = "A random census"', *level_lines(shape.levels)]
     lines += [f'[{noun}]\npeople = "1"', "[schemas.people]", "attributes = ["]
     lines += [
@@ -110,19 +135,8 @@ def write_config(path: Path, shape: Shape, chance: random.Random, noun: str = "r
     lines += ['[histograms.people]\nschema = "people"']
     if shape.exact:
         lines.append(f'exact_totals = "{shape.exact}"')
-    lines.append("[level_shares.people]")
-    lines += [
-        f'{name} = "{share}"' for name, share in shares([name for name, _ in shape.levels], chance).items()
-    ]
-    for name, _ in shape.levels:
-        queries = ["detailed", *chance.sample(known, chance.randint(0, len(known)))]
-        if "a0" in queries and len(attributes) == 1:
-            queries.remove("a0")  # the same cells as detailed
-        if len(attributes) == 2 and "a0 * a1" in queries:
-            queries.remove("a0 * a1")
-        queries += ["total"] if chance.random() < 0.5 else []
-        lines.append(f"[query_shares.people.{name}]")
-        lines += [f'"{query}" = "{share}"' for query, share in shares(queries, chance).items()]
+    coarse = ["coarse"] if shape.sizes[-1] > 2 else []
+    lines += budget_lines("people", attributes, [name for name, _ in shape.levels], chance, coarse)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -137,13 +151,7 @@ class Population:
     def write(self, folder: Path) -> Path:
         """The files that TopDown reads."""
         folder.mkdir(parents=True)
-        block, cell = np.nonzero(self.dense)
-        columns = {
-            "geocode": [self.codes[at] for at in block],
-            "cell": cell,
-            "count": self.dense[block, cell],
-        }
-        write_table(folder / "histogram.parquet", columns)
+        write_counts(folder / "histogram.parquet", self.codes, self.dense)
         kinds = {f"gq{kind}": self.units[:, kind] for kind in range(self.units.shape[1])}
         write_table(folder / "units.parquet", {"geocode": list(self.codes), **kinds})
         return folder

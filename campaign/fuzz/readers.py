@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from campaign.fuzz.mutations import Change, of_bytes, of_json, of_ledger, of_parquet, of_text, of_toml
-from campaign.fuzz.reader import Reader, copied
-from campaign.fuzz.records import readers_of_records
+from campaign.fuzz.records import Reader, copied, readers_of_records
 from censafe import configuration, plan
 from censafe.attack.reading import read_people
 from censafe.evaluation.files.microdata import read_district_microdata, read_microdata

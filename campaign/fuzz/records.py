@@ -1,14 +1,16 @@
-"""Readers of records, and of the public lists that stand beside them: delimited text, fixed width, published tables, Parquet."""
+"""What a reader is for the fuzzer; readers of records, and of the public lists that stand beside them: delimited text, fixed width, published tables, Parquet."""
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from campaign.fuzz.mutations import of_bytes, of_parquet, of_text
-from campaign.fuzz.reader import Reader, copied
+from campaign.fuzz.mutations import Change, of_bytes, of_parquet, of_text
 from censafe import configuration, validate
 from censafe.geography.areas import read_areas
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
@@ -22,6 +24,33 @@ from support.phsafe_inputs import write_cef, write_parquet_folder
 from support.shared import shared_data
 
 LEGACY = shared_data("population/pl94_ri2018")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One reader and what is spoiled for it."""
+
+    name: str  # in figures and on the command line
+    prepare: Callable[[Path], None]  # writes a valid input into an empty folder
+    file: str  # below that folder; its bytes are what is tried
+    read: Callable[[Path], Any]  # reads the folder, and returns what is said of it
+    change: Change  # spoils the bytes
+    confidential: bool = True  # whether the file holds records, of which no value may be said
+
+
+def copied(source: Path, *more: Path) -> Callable[[Path], None]:
+    """Copies what a folder holds, and further files and folders beside it, with leave to write."""
+
+    def prepare(folder: Path) -> None:
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+        for path_of_file in more:
+            (shutil.copytree if path_of_file.is_dir() else shutil.copy)(
+                path_of_file, folder / path_of_file.name
+            )
+        for path in folder.rglob("*"):
+            path.chmod(0o700 if path.is_dir() else 0o600)
+
+    return prepare
 
 
 def readers_of_records(world: Path) -> Iterable[Reader]:

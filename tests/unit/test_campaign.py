@@ -113,7 +113,7 @@ def test_wrong_answers_of_a_reader_and_broken_claims_are_seen(tmp_path: Path) ->
         from campaign.corruptions import CANARY
         from campaign.fuzz.__main__ import _Trial
         from campaign.fuzz.mutations import of_bytes, of_json, of_ledger, of_parquet, of_text, of_toml
-        from campaign.fuzz.reader import Reader
+        from campaign.fuzz.records import Reader
         from censafe.errors import DataError
         def read(folder):
             text = (folder / "a").read_text()
@@ -142,7 +142,7 @@ def test_wrong_answers_of_a_reader_and_broken_claims_are_seen(tmp_path: Path) ->
             assert {{change(valid, random.Random(seed)) for seed in range(40)}} == changed
         import math
         import numpy as np
-        from campaign.audits.power import TARGET, tell_apart
+        from campaign.audits.part import TARGET, tell_apart
         def statistic(sigma):
             def draw(second, seed):
                 mean = 1.0 if second else -1.0
