@@ -91,7 +91,7 @@ def test_truth_agrees_with_the_reference(backend: Any, records: Records) -> None
     expected = reference_truth(records)
     counts = CountAccumulator(phsafe_definitions(), mode="truth")
     counts.add(typed(records, backend))
-    for name, table in truth_tables(counts).items():
-        actual = [(row.region_type, row.region_id, row.iteration, row.cell, row.count) for row in table.rows]
+    for name, true_rows in truth_tables(counts).items():
+        actual = [(row.region_type, row.region_id, row.iteration, row.cell, row.count) for row in true_rows]
         assert len(set(actual)) == len(actual)
         assert expected.get(name, set()) == set(actual), name

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter
 
 from censafe.evaluation.confidential import label_rows, legend_below
 from censafe.evaluation.outputs import number_text, read_evaluation, read_report_rows
-from censafe.evaluation.pages.page import Page, exhibit, one_panel, quiet
+from censafe.evaluation.pages.page import Page, exhibit, grouped, one_panel, quiet
 from censafe.evaluation.tables.document import (
     bias_doubt,
     coverage_words,
@@ -25,10 +25,9 @@ from censafe.evaluation.tables.document import (
     table_facts,
     table_settings,
 )
-from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow
+from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow, level_of
 from censafe.evaluation.tables.groups.cells import SIZES
-from censafe.evaluation.tables.groups.figure import draw_margins, frequent_rows, shares_figure
-from censafe.products.detailed.codes.universe import PopulationGroupLevel
+from censafe.evaluation.tables.groups.figure import SPREAD, draw_margins, frequent_rows, shares_figure
 from censafe.publication.pages.exhibits import Exhibit
 from censafe.publication.pages.markup import count_of
 
@@ -76,10 +75,7 @@ def _share(rows: _Errors, name: str) -> float:
 
 def _by_level(rows: _Errors) -> dict[str, list[ErrorRow]]:
     """Rows by their level in words."""
-    levels: dict[str, list[ErrorRow]] = {}
-    for row in rows:
-        levels.setdefault(level_words(row), []).append(row)
-    return levels
+    return grouped(rows, level_words)
 
 
 def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
@@ -87,7 +83,7 @@ def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     # two standard errors of a margin found in independent Gaussian draws, and a whole number of rounding
     close = sum(
         abs(row.noise_moe - row.expected_moe_exact)
-        <= 1.0 + 1.903 / math.sqrt(row.noise_cells) * row.expected_moe_exact
+        <= 1.0 + SPREAD / math.sqrt(row.noise_cells) * row.expected_moe_exact
         for row in rows
     )
     figure = None
@@ -191,7 +187,7 @@ _ENOUGH: Final = 30  # published totals whose mean is more than a hint
 
 def level_words(row: ErrorRow | ShareRow | ZeroRow) -> str:
     """The population group level of a row in words."""
-    return PopulationGroupLevel(row.region_type, row.iteration_level).label
+    return level_of(row).label
 
 
 def zero_words(zeros: Sequence[ZeroRow]) -> str:
@@ -275,9 +271,7 @@ def shares_exhibit(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> E
     none = sum(row.share * row.groups for row in recorded if row.table == "none")
     tables = list(dict.fromkeys(row.table for row in shares))
     several = len({row.measured for row in shares}) > 1
-    groups: dict[str, list[ShareRow]] = {}
-    for row in shares:
-        groups.setdefault(f"{level_words(row)}{f', {row.measured}' if several else ''}", []).append(row)
+    groups = grouped(shares, lambda row: f"{level_words(row)}{f', {row.measured}' if several else ''}")
     sections = []
     for label, own in groups.items():
         by_size = {size: [row for row in own if row.size == size] for size in SIZES}

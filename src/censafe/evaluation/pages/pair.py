@@ -24,6 +24,7 @@ from censafe.evaluation.pages.page import (
     capital,
     draw_levels,
     exhibit,
+    grouped,
     interval,
     panel_grid,
     plain_log,
@@ -258,7 +259,6 @@ def _exhibit(
     )
 
 
-_Values = Mapping[tuple[str, str, str], Mapping[str, Any]]  # by characteristic, level and measure
 _BANDS = 12
 
 
@@ -400,9 +400,7 @@ def _classes(column: str, rows: Rows, document: Mapping[str, Any]) -> Exhibit:
         and row["characteristic"] == "total"
         and row.get("mode") != "as_published"
     ]
-    by_level: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        by_level.setdefault(spaced(row["level"]), []).append(row)
+    by_level = grouped(rows, lambda row: spaced(row["level"]))
     extremes = [
         f"{level}: {number_text(own[0]['bias'], 1)} to {number_text(own[-1]['bias'], 1)}"
         for level, own in by_level.items()

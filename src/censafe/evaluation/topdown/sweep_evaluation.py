@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -51,17 +51,6 @@ _FAR: Final = 0.6
 _KEY: Final = ("method", "stat", "level", "metric", "index")
 
 
-@dataclass(frozen=True)
-class StudyFinding:
-    """One statement of the study."""
-
-    finding: str
-    published: str
-    measured: str
-    verdict: str
-    why: str
-
-
 @dataclass(frozen=True, eq=False)
 class Sweep:
     """What the statements are looked for in.
@@ -89,25 +78,22 @@ class Sweep:
         return dict(sorted(values.items()))
 
 
-def findings(sweep: Sweep) -> tuple[StudyFinding, ...]:
-    """Every statement of the study with what this sweep says about it."""
+def findings(sweep: Sweep) -> list[dict[str, str]]:
+    """Every statement of the study with what this sweep says about it: finding, published, measured, verdict, why."""
     checks: Mapping[str, Callable[[Sweep], _Check]] = {
-        "inverse": _inverse,
-        "county-district": _county_district,
-        "alike": _alike,
-        "exact": _exact,
-        "far-below": _far_below,
-        "sign": _sign,
-        "shrinking": _shrinking,
-    }
+        "inverse": _inverse, "county-district": _county_district, "alike": _alike, "exact": _exact,
+        "far-below": _far_below, "sign": _sign, "shrinking": _shrinking,
+    }  # fmt: skip
     texts = shipped_document("findings.toml")
     statements = []
     for name, check in checks.items():
         text = texts[name]
         measured, verdict, numbers = check(sweep)
         published = text["published"].format(**numbers)
-        statements.append(StudyFinding(text["finding"], published, measured, verdict, text["why"]))
-    return tuple(statements)
+        statements.append(
+            {"finding": text["finding"], "published": published, "measured": measured, "verdict": verdict, "why": text["why"]}
+        )  # fmt: skip
+    return statements
 
 
 _Check = tuple[str, str, Mapping[str, float]]
@@ -529,7 +515,7 @@ def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading
             children=spine.leaf.nodes / spine.levels[spine.names.index(middle)].nodes,
         )
     )
-    tables["findings"] = pa.Table.from_pylist([asdict(one) for one in statements])
+    tables["findings"] = pa.Table.from_pylist(statements)
     losses = [one.loss or Fraction(0) for one in study.read]
     document = {
         "kind": "sweep",
@@ -599,15 +585,15 @@ def _middle(population: EvaluatedPopulation) -> str:
     return many[0] if many else (inner[-1] if inner else spine.leaf).name
 
 
-def _summary(statements: Sequence[StudyFinding], study: _Study) -> list[str]:
+def _summary(statements: Sequence[Mapping[str, str]], study: _Study) -> list[str]:
     lines = [
         f"{study.standing.summary} What Petti & Flaxman found in the 1940 census, looked for here "
         f"({'at most ' if study.published else ''}{study.runs} run{'s' * (study.runs > 1)} a budget):"
     ]
     for statement in statements:
         lines += [
-            f"  {statement.verdict:<7}{statement.finding}",
-            f"       here: {statement.measured}",
-            f"       study: {statement.published}",
+            f"  {statement['verdict']:<7}{statement['finding']}",
+            f"       here: {statement['measured']}",
+            f"       study: {statement['published']}",
         ]
     return lines

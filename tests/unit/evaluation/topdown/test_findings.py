@@ -44,22 +44,22 @@ def study(**changes: Any) -> Sweep:
 
 
 def test_the_study_shows_what_it_found() -> None:
-    assert [one.verdict for one in findings(study())] == ["yes"] * 7
+    assert [one["verdict"] for one in findings(study())] == ["yes"] * 7
 
 
 def test_bias_of_the_other_sign_is_no_confirmation() -> None:
     turned = [row | {"bias": -row["bias"]} for row in study().bias]
-    verdicts = {one.finding: one.verdict for one in findings(study(bias=turned))}
+    verdicts = {one["finding"]: one["verdict"] for one in findings(study(bias=turned))}
     assert verdicts["Diverse areas lose people, homogeneous ones gain."] == "no"
 
 
 def test_errors_that_do_not_fall_are_no_confirmation() -> None:
     flat = [row | {"mean_ae": 10.0} for row in study().full]
-    assert findings(study(full=flat))[0].verdict == "no"
+    assert findings(study(full=flat))[0]["verdict"] == "no"
 
 
 def test_a_population_without_classes_leaves_statements_open() -> None:
-    verdicts = [one.verdict for one in findings(study(bias=[]))]
+    verdicts = [one["verdict"] for one in findings(study(bias=[]))]
     assert verdicts[5:] == ["open", "open"]
 
 

@@ -18,6 +18,7 @@ from censafe.model import Definition, NoiseLaw
 from censafe.privacy.loss.margins import exact_coverage
 from censafe.privacy.measure.adaptive import suppression_threshold
 from censafe.products.detailed.codes.stability import group_noise_law
+from censafe.products.detailed.codes.universe import PopulationGroupLevel
 from censafe.products.detailed.config import SafetabPConfig
 from censafe.products.detailed.plan import P_QUERIES
 from censafe.publication.sums import accuracy_of_sum
@@ -93,6 +94,11 @@ class ZeroRow:
     expected_share: float
 
 
+def level_of(row: ErrorRow | ShareRow | ZeroRow) -> PopulationGroupLevel:
+    """The population group level of a row."""
+    return PopulationGroupLevel(row.region_type, row.iteration_level)
+
+
 def error_rows(levels: Sequence[LevelTrials], confidence: Fraction) -> list[ErrorRow]:
     """Summarize errors by kind of cell, level, detailed-only flag, stat level and true size.
 
@@ -103,13 +109,12 @@ def error_rows(levels: Sequence[LevelTrials], confidence: Fraction) -> list[Erro
     rows = []
     for level in levels:
         groups: dict[tuple[int, bool], list[int]] = {}
-        for key in sorted({*level.errors.noise.keys, *level.errors.published.keys}):
-            place = split_key(key)
-            groups.setdefault((place.kind, place.detailed_only), []).append(key)
+        for key in sorted({*level.noise.keys, *level.published.keys}):
+            groups.setdefault(split_key(key)[:2], []).append(key)
         for (kind, only), members in groups.items():
             rows.append(_error_row(level, kind, members, confidence, only=only, size=ALL_SIZES))
             for key in members:
-                size = SIZES[split_key(key).size]
+                size = SIZES[split_key(key)[2]]
                 rows.append(_error_row(level, kind, [key], confidence, only=only, size=size))
     return rows
 
@@ -120,11 +125,11 @@ def share_rows(levels: Sequence[LevelTrials], trials: int) -> list[ShareRow]:
     for level in levels:
         names = [NO_TABLE, *(shell.table for shell in level.table.shells.values())]
         place = level.level
-        for only, size in np.argwhere(level.errors.groups).tolist():
-            groups = int(level.errors.groups[only, size])
+        for only, size in np.argwhere(level.groups).tolist():
+            groups = int(level.groups[only, size])
             about = level.table.key, place.region_type, place.level, bool(only), SIZES[size], groups
             for outcome, name in enumerate(names):
-                share = int(level.errors.outcomes[only, size, outcome]) / (groups * trials)
+                share = int(level.outcomes[only, size, outcome]) / (groups * trials)
                 rows.append(ShareRow(*about, name, share))
     return rows
 
@@ -157,7 +162,7 @@ def _error_row(
         accuracy_of_sum(group_noise_law(definition, level.stable, query.cost), cells.draws, confidence).margin
         for definition in (Definition.ZCDP, Definition.PURE)
     )
-    noise, published = level.errors.noise.of(keys), level.errors.published.of(keys)
+    noise, published = level.noise.of(keys), level.published.of(keys)
     return ErrorRow(
         table=cells.table,
         cell=cells.cell,
@@ -191,8 +196,8 @@ def _zero_row(level: LevelTrials, trials: int) -> ZeroRow:
     bound = suppression_threshold(second, level.config.zero_suppression_chance)
     longer = chance_above(first, threshold - 1)
     chance = longer + (1.0 - longer) * chance_above(second, bound)
-    groups = int(level.errors.groups[0, 0])
-    published = int(level.errors.outcomes[0, 0, 1:].sum())
+    groups = int(level.groups[0, 0])
+    published = int(level.outcomes[0, 0, 1:].sum())
     number = groups * trials
     return ZeroRow(
         level.level.region_type,

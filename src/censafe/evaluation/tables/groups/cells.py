@@ -119,15 +119,6 @@ class CellKind:
         return self.members.shape[1]
 
 
-@dataclass(frozen=True)
-class CellKey:
-    """What the errors of a level are told apart by: kind of cell, detailed-only groups, and true size."""
-
-    kind: int
-    detailed_only: bool
-    size: int
-
-
 def cell_kinds(table: GroupTable) -> tuple[CellKind, ...]:
     """The kinds of cells of tables that are measured together.
 
@@ -168,15 +159,15 @@ def key_of(kind: int, detailed_only: NDArray[np.bool_], size: NDArray[np.int64])
     return (2 * kind + detailed_only) * len(SIZES) + size
 
 
-def split_key(key: int) -> CellKey:
-    """What a key of a tally stands for.
+def split_key(key: int) -> tuple[int, bool, int]:
+    """What a key of a tally stands for: kind of cell, detailed-only groups, and class of the true size.
 
     Example:
         >>> split_key(int(key_of(5, np.array([True]), np.array([2]))[0]))
-        CellKey(kind=5, detailed_only=True, size=2)
+        (5, True, 2)
     """
     rest, size = divmod(key, len(SIZES))
-    return CellKey(rest // 2, bool(rest % 2), size)
+    return rest // 2, bool(rest % 2), size
 
 
 def add_errors(

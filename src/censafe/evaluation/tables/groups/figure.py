@@ -13,12 +13,11 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import label_rows, legend_below, save_figure
 from censafe.evaluation.pages.page import one_panel
-from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, NO_TABLE, ErrorRow, ShareRow
-from censafe.products.detailed.codes.universe import PopulationGroupLevel
+from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, NO_TABLE, ErrorRow, ShareRow, level_of
 
 # Two standard errors of the 95% quantile of the absolute value of n Gaussian draws, relative to that quantile,
 # are 2 sqrt(0.95 * 0.05) / (1.96 * 2 phi(1.96)) / sqrt(n).
-_SPREAD: Final = 1.903
+SPREAD: Final = 1.903
 _FEWEST: Final = 200
 _PLACES: Final = {"detailed": "nation, state", "coarse": "below states"}
 
@@ -27,7 +26,7 @@ def draw_report(rows: Sequence[ErrorRow], shares: Sequence[ShareRow], path: Path
     """Draw experimental against expected margins by level, and the tables that groups get by true size."""
     chosen = frequent_rows(rows)
     bars = _bars(shares)
-    height = 0.24 * max(len({_label(row) for row in chosen}) * 1.25, len(bars)) + 2.4
+    height = 0.24 * max(len({level_of(row).label for row in chosen}) * 1.25, len(bars)) + 2.4
     figure = Figure(figsize=(13, height), layout="constrained")
     left, right = figure.subplots(1, 2)
     draw_margins(left, chosen)
@@ -50,22 +49,18 @@ def shares_figure(shares: Sequence[ShareRow]) -> Figure:
     return figure
 
 
-def _label(row: ErrorRow) -> str:
-    return PopulationGroupLevel(row.region_type, row.iteration_level).label
-
-
 def draw_margins(axes: Axes, rows: Sequence[ErrorRow]) -> None:
     """Experimental against exact margins by level, a dot for every kind of cells."""
-    labels = list(dict.fromkeys(_label(row) for row in rows))
+    labels = list(dict.fromkeys(level_of(row).label for row in rows))
     tables = sorted({_family(row) for row in rows})
     for number, family in enumerate(tables):
         members = [row for row in rows if _family(row) == family]
         offset = (number - (len(tables) - 1) / 2) * 0.7 / max(1, len(tables))
         axes.errorbar(
             [row.noise_moe / row.expected_moe_exact for row in members],
-            [labels.index(_label(row)) + offset for row in members],
+            [labels.index(level_of(row).label) + offset for row in members],
             # a margin is a whole number, so half a person belongs to its uncertainty
-            xerr=[_SPREAD / np.sqrt(row.noise_cells) + 0.5 / row.expected_moe_exact for row in members],
+            xerr=[SPREAD / np.sqrt(row.noise_cells) + 0.5 / row.expected_moe_exact for row in members],
             fmt="o",
             markersize=3.5,
             linewidth=0.8,
@@ -92,14 +87,14 @@ def _bars(shares: Sequence[ShareRow]) -> dict[str, dict[str, float]]:
         shares,
         key=lambda row: (
             row.measured,
-            PopulationGroupLevel(row.region_type, row.iteration_level).granularity != "detailed",
+            level_of(row).granularity != "detailed",
             len(row.size),
             row.size,
         ),
     )
     classes = {row.measured for row in shares}
     for row in ordered:
-        place = _PLACES[PopulationGroupLevel(row.region_type, row.iteration_level).granularity]
+        place = _PLACES[level_of(row).granularity]
         size = " to ".join(f"{int(number):,}" for number in row.size.rstrip("+").split("-"))
         name = f"{row.measured}, {place}, {size}" if len(classes) > 1 else f"{place}, {size}"
         bar = groups_of.setdefault(name, {})

@@ -14,6 +14,7 @@ from censafe.evaluation.tables.groups.accuracy import (
     ShareRow,
     ZeroRow,
     error_rows,
+    level_of,
     share_rows,
     zero_rows,
 )
@@ -24,7 +25,6 @@ from censafe.model import ReleasePlan
 from censafe.model.bounds import lower
 from censafe.model.observer import work_done
 from censafe.products.detailed.codes.parameters import read_universe
-from censafe.products.detailed.codes.universe import PopulationGroupLevel
 from censafe.products.detailed.config import SafetabConfig
 from censafe.products.detailed.keys import Product
 from censafe.products.detailed.plan import plan_release
@@ -71,7 +71,7 @@ def _lines(errors: Sequence[ErrorRow], zeros: Sequence[ZeroRow]) -> list[str]:
         f"{'coverage':>9}{'bias':>7}"
     ]
     for row in _frequent(errors):
-        label = PopulationGroupLevel(row.region_type, row.iteration_level).label
+        label = level_of(row).label
         cell = "Detailed-only total" if row.detailed_only else row.cell
         lines.append(
             f"{label:<32}{row.table:<8}{cell[:19]:<20}{row.noise_cells:>10,}{row.expected_moe_exact:>13,}"

@@ -45,32 +45,17 @@ _NEVER: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
-class LevelErrors:
-    """CONFIDENTIAL. What the draws of one level and class of tables gave.
-
-    Args:
-        noise: noisy minus true cells, whether or not the group was published: of every group of levels that publish all,
-            of groups with a record elsewhere.
-        groups: int64[2, sizes], number of groups by detailed-only flag and true size. SafeTab-P: all; SafeTab-H: those with
-            a household or a published total.
-        outcomes: int64[2, sizes, 5], groups summed over draws: without a table, then by stat level.
-    """
-
-    noise: ErrorTally = field(default_factory=ErrorTally, repr=False)
-    published: ErrorTally = field(default_factory=ErrorTally, repr=False)
-    groups: NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, len(SIZES)), np.int64), repr=False)
-    outcomes: NDArray[np.int64] = field(
-        default_factory=lambda: np.zeros((2, len(SIZES), _OUTCOMES), np.int64), repr=False
-    )
-
-
-@dataclass(frozen=True, eq=False)
 class LevelTrials:
     """CONFIDENTIAL. One level and class of tables, drawn many times.
 
     Args:
         records: sorted records.
         stable: largest number of groups of the level that a record may be in.
+        noise: noisy minus true cells, whether or not the group was published: of every group of levels that publish all,
+            of groups with a record elsewhere.
+        groups: int64[2, sizes], number of groups by detailed-only flag and true size. SafeTab-P: all; SafeTab-H: those with
+            a household or a published total.
+        outcomes: int64[2, sizes, 5], groups summed over draws: without a table, then by stat level.
     """
 
     records: SortedRecords = field(repr=False)
@@ -80,8 +65,13 @@ class LevelTrials:
     table: GroupTable
     part: PartPlan
     stable: int
-    errors: LevelErrors = field(repr=False)
     census: GroupRows = field(repr=False)
+    noise: ErrorTally = field(default_factory=ErrorTally, repr=False)
+    published: ErrorTally = field(default_factory=ErrorTally, repr=False)
+    groups: NDArray[np.int64] = field(default_factory=lambda: np.zeros((2, len(SIZES)), np.int64), repr=False)
+    outcomes: NDArray[np.int64] = field(
+        default_factory=lambda: np.zeros((2, len(SIZES), _OUTCOMES), np.int64), repr=False
+    )
 
     @property
     def suppressed(self) -> bool:
@@ -129,7 +119,7 @@ class LevelTrials:
         truth = self.truth_of(measured)
         sizes = group_size_class(_sums(truth))
         only = measured.level.detailed_only[measured.iteration]
-        np.add.at(self.errors.outcomes, (only.astype(int), sizes, 1 + measured.stat_level), 1)
+        np.add.at(self.outcomes, (only.astype(int), sizes, 1 + measured.stat_level), 1)
         self._add_noise(measured, truth, sizes, key)
         same = estimates.region is measured.region and estimates.stat_level is measured.stat_level
         if not same:
@@ -137,7 +127,7 @@ class LevelTrials:
             sizes = group_size_class(_sums(truth))
             only = estimates.level.detailed_only[estimates.iteration]
         changed = estimates.values - truth.values
-        add_errors(self.errors.published, self.kinds, truth.stat_level, truth.indptr, changed, only, sizes)
+        add_errors(self.published, self.kinds, truth.stat_level, truth.indptr, changed, only, sizes)
 
     def hidden(self, measured: GroupMeasurements) -> NDArray[np.int64]:
         """Positions in the census of groups that got no table."""
@@ -157,7 +147,7 @@ class LevelTrials:
     ) -> None:
         only = measured.level.detailed_only[measured.iteration]
         errors = measured.values - truth.values
-        tally = self.errors.noise
+        tally = self.noise
         if not self.suppressed:
             add_errors(tally, self.kinds, truth.stat_level, truth.indptr, errors, only, sizes)
             return
@@ -204,19 +194,10 @@ def level_trials(records: SortedRecords, config: SafetabConfig, plan: ReleasePla
     drawn_levels = []
     for part in plan.parts:
         level, table_class = names[part.name]
-        errors, census = LevelErrors(), _census(records, level, table_class)
+        census = _census(records, level, table_class)
+        table = tables[table_class]
         drawn_levels.append(
-            LevelTrials(
-                records,
-                config,
-                level,
-                table_class,
-                tables[table_class],
-                part,
-                stable[level],
-                errors,
-                census,
-            )
+            LevelTrials(records, config, level, table_class, table, part, stable[level], census)
         )
     return drawn_levels
 
@@ -249,13 +230,13 @@ def run_group_trials(
                 level.add(noisy, published, key_of(level.part, trial))
             done(trial + 1)
     for level in levels:
-        tabled = level.errors.outcomes[:, :, 1:].sum(axis=2)
-        level.errors.outcomes[:, :, 0] = trials * level.errors.groups - tabled
+        tabled = level.outcomes[:, :, 1:].sum(axis=2)
+        level.outcomes[:, :, 0] = trials * level.groups - tabled
 
 
 def _count_groups(drawn: LevelTrials, measured: GroupMeasurements) -> None:
     """Number of groups by flag and true size."""
-    level, groups = measured.level, drawn.errors.groups
+    level, groups = measured.level, drawn.groups
     only = level.detailed_only[drawn.census.iteration].astype(int)
     np.add.at(groups, (only, group_size_class(_sums(drawn.census))), 1)
     if drawn.table_class == "p":

@@ -16,7 +16,7 @@ from censafe.evaluation.tables.phsafe.accuracy import (
     draw_accuracy,
     percent_cut,
 )
-from censafe.evaluation.tables.phsafe.truth import TruthTable, truth_tables
+from censafe.evaluation.tables.phsafe.truth import TruthRow, truth_tables
 from censafe.model import ExactCounts, PublishedQuery, ReleasePlan
 from censafe.model.bounds import lower
 from censafe.model.observer import work_done
@@ -78,7 +78,7 @@ def _lines(rows: Sequence[AccuracyRow]) -> list[str]:
 def draw_tables(
     plan: ReleasePlan,
     exact: Mapping[Key, ExactCounts],
-    truth: Mapping[str, TruthTable],
+    truth: Mapping[str, Sequence[TruthRow]],
     drawing: Drawing,
     reading: ReadOptions,
 ) -> list[TableErrors]:
@@ -113,12 +113,12 @@ def _exact_counts(
 
 
 def _true_counts(
-    query: PublishedQuery, truth: Mapping[str, TruthTable]
+    query: PublishedQuery, truth: Mapping[str, Sequence[TruthRow]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     geography, _ = phsafe_definitions().levels(phsafe_definitions().table(query.table))[query.level]
     rows = {
         (row.region_id, row.iteration, row.cell): row.count
-        for row in truth[query.table].rows
+        for row in truth[query.table]
         if row.region_type == geography.region_type
     }
     columns = [query.domain.column(name).tolist() for name in query.domain.names]

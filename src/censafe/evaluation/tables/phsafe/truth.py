@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -35,22 +35,8 @@ class TruthRow:
     count: int = field(repr=False)
 
 
-@dataclass(frozen=True)
-class TruthTable:
-    """CONFIDENTIAL. The true counts of one table.
-
-    Args:
-        rows: counts that are not zero, in the order of levels, regions, iterations and cells.
-    """
-
-    table: str
-    cell_column: str
-    iterated: bool
-    rows: tuple[TruthRow, ...] = field(repr=False)
-
-
-def truth_tables(accumulator: CountAccumulator) -> dict[str, TruthTable]:
-    """CONFIDENTIAL. The true tables of an accumulator of mode ``truth``: all cells, margins included.
+def truth_tables(accumulator: CountAccumulator) -> dict[str, list[TruthRow]]:
+    """CONFIDENTIAL. The true counts of every table that are not zero, from an accumulator of mode ``truth``: all cells, margins included.
 
     The universes are those of the reference's ground truth, which differ from a release's for PH1_num and
     PH8_num; a record that meets no detailed cell still counts in the margins that it meets.
@@ -74,7 +60,7 @@ def truth_tables(accumulator: CountAccumulator) -> dict[str, TruthTable]:
                 rows.append(
                     TruthRow(geography.region_type, region, str(codes[row]), cell, int(exact.values[row]))
                 )
-        truth[name] = TruthTable(name, table.cell_column, table.iterated, tuple(rows))
+        truth[name] = rows
     return truth
 
 
@@ -102,7 +88,7 @@ def _write(
         else:
             counts = CountAccumulator(phsafe_definitions(), mode="truth")
             intake.count(counts)
-            tables = {name: _truth_lines(table) for name, table in truth_tables(counts).items()}
+            tables = {name: _truth_lines(name, rows) for name, rows in truth_tables(counts).items()}
     for name, lines in tables.items():
         (folder / name).mkdir()
         text = "".join("|".join(line) + "\n" for line in lines)
@@ -110,11 +96,10 @@ def _write(
     return [f"{name}/{name}.csv" for name in tables]
 
 
-def _truth_lines(table: TruthTable) -> list[Line]:
+def _truth_lines(name: str, rows: Sequence[TruthRow]) -> list[Line]:
+    table = phsafe_definitions().table(name)
     lines: list[Line] = [_header(table.cell_column, iterated=table.iterated)]
-    for row in sorted(
-        table.rows, key=lambda row: (row.region_type, row.region_id, row.iteration, int(row.cell))
-    ):
+    for row in sorted(rows, key=lambda row: (row.region_type, row.region_id, row.iteration, int(row.cell))):
         iteration = (row.iteration,) if table.iterated else ()
         lines.append((row.region_id, row.region_type, *iteration, row.cell, str(row.count)))
     return lines

@@ -95,8 +95,8 @@ def test_shares_add_up_to_all_groups(folders: SafetabFolders) -> None:
     with trials_of(folders, load_p_config(str(folders.p)), 3) as levels:
         for level in levels:
             public = public_level(level.records.data.areas, level.records.universe, level.level)
-            assert level.errors.groups.sum() == public.groups
-            assert np.array_equal(level.errors.outcomes.sum(axis=2), 3 * level.errors.groups)
+            assert level.groups.sum() == public.groups
+            assert np.array_equal(level.outcomes.sum(axis=2), 3 * level.groups)
 
 
 def test_noise_and_suppression_are_as_planned(folders: SafetabFolders) -> None:
