@@ -1,4 +1,4 @@
-"""CONFIDENTIAL. Persons as the attack sees them: block, sex, age, race and Hispanic origin, with an identifier and a household where these are known."""
+"""CONFIDENTIAL. Persons as the attack has them: block, sex, age, race and Hispanic origin, with an identifier and a household where these are known."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def reconstructed_people(
 
     Args:
         blocks: codes, shape (blocks,).
-        ages: lower end of the class of single years of every record where tables of tracts told it, shape (persons,).
+        ages: lower end of the class of single years of every record where tables of tracts determined it, shape (persons,).
     """
     rows = np.repeat(np.arange(len(reconstruction.types)), reconstruction.counts)
     sex, _, race, hispanic = space.parts(reconstruction.types[rows])
@@ -94,7 +94,7 @@ def type_columns(types: NDArray[np.int64], space: TypeSpace) -> dict[str, NDArra
 
 
 def record_frame(people: People) -> pa.Table:
-    """A row for each reconstructed person, in the columns of a file of persons; ages are drawn within what the tables tell apart."""
+    """A row for each reconstructed person, in the columns of a file of persons; ages are drawn within what the tables distinguish."""
     return pa.table(
         {
             "block": people.blocks[people.block],

@@ -1,4 +1,4 @@
-"""CONFIDENTIAL. ``censafe attack reconstruct``: tables attacked from end to end, with the true records or without, and everything that was found, as files."""
+"""CONFIDENTIAL. ``censafe attack reconstruct``: tables attacked from end to end, with the true records or without, and all results as files."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class AttackChoices:
 
     @property
     def solving(self) -> SolveChoices:
-        """What is asked of every block."""
+        """Choices for the solution of every block."""
         return SolveChoices(
             self.variability, self.claims, self.nearest, seconds=self.seconds, workers=self.workers
         )
@@ -164,7 +164,7 @@ def _tables(choices: AttackChoices) -> Mapping[str, LineTable]:
 
 
 def attackers_of(truth: People, choices: AttackChoices) -> tuple[Attacker, ...]:
-    """The attacker who knows everything but race and origin, the one with errors, and a file where one is given."""
+    """The attacker with everything but race and origin, the one with errors, and a file where one is given."""
     attackers = [exact_attacker(truth, choices.seed), noisy_attacker(truth, choices.agreement, choices.seed)]
     if choices.attacker is not None:
         attackers.append(attacker_of_file(read_attacker(choices.attacker), truth))
@@ -184,7 +184,7 @@ class _Attack:
 
 
 def reconstruct_records(data: Path, out: Path, choices: AttackChoices, observer: Observer) -> Evaluated:
-    """Reconstruct records from tables, those of the true records or published ones; with true records, match the result with what attackers know."""
+    """Reconstruct records from tables, those of the true records or published ones; with true records, match the result with the data of attackers."""
     tables = _tables(choices)
     with evaluation_folder(out, {"kind": "reconstruction"}):
         truth: People | None = None

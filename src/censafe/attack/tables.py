@@ -61,7 +61,7 @@ class LineTable:
 
 @dataclass(frozen=True)
 class TypeSpace:
-    """Types of persons that tables of a level can tell apart: sex, class of age, set of races, origin; the last changes fastest."""
+    """Types of persons that tables of a level can distinguish: sex, class of age, set of races, origin; the last changes fastest."""
 
     edges: tuple[int, ...] = tuple(AGE_BINS.tolist())
 

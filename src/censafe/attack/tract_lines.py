@@ -19,7 +19,7 @@ _Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class TractLines:
-    """Lines of tables of blocks, and lines of tables of tracts that tell single years of age apart.
+    """Lines of tables of blocks, and lines of tables of tracts that distinguish single years of age.
 
     A class of age of the blocks is a set of years. A tract's lines for the years of one class add up to a line for the class, where the
     table has all of them; such sums say of the blocks together what can be said without years.

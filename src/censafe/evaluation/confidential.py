@@ -1,4 +1,4 @@
-"""CONFIDENTIAL. Where true counts and comparisons with them are written, and how every folder and file says so."""
+"""CONFIDENTIAL. Where true counts and comparisons with them are written, and the stamp of every folder and file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Confidentiality(StrEnum):
 
     @classmethod
     def of(cls, *, published_data: bool) -> Confidentiality:
-        """Of a comparison with the truth: whether its operator says that the truth was published."""
+        """Of a comparison with the truth: whether its operator states that the truth was published."""
         return cls.PUBLISHED if published_data else cls.COMPARED
 
     @property
@@ -93,7 +93,7 @@ def confidential_run(out: Path, kind: Literal["truth", "evaluation"]) -> Iterato
 def evaluation_folder(
     out: Path, identity: Mapping[str, str], *, standing: Confidentiality = Confidentiality.COMPARED
 ) -> Iterator[RunFolder]:
-    """Exclusive use of a folder whose evaluation can continue after a stop, or grow when it is asked for more.
+    """Exclusive use of a folder whose evaluation can continue after a stop, or grow when more is requested.
 
     Where it compares with the truth, folders have mode 0700 and files 0600. Partial files of an interrupted start are removed.
     """

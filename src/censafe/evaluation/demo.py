@@ -79,7 +79,7 @@ def run_demo(
 def _released(
     product: str, config: str, trials: int, out: Path, state: str, seed: int, observer: Observer
 ) -> str:
-    """Release and evaluate one product; what both found."""
+    """Release and evaluate one product; the results of both."""
     confidence = product_of(product).planner.CONFIDENCE
     reading = ReadOptions(checks="strict", observer=observer)
     if product == "safetab-h":
@@ -97,7 +97,7 @@ def _released(
 
 
 def _topdown(out: Path, persons: int, state: str, seed: int, observer: Observer) -> str:
-    """Release and evaluate a small state by TopDown; what both found."""
+    """Release and evaluate a small state by TopDown; the results of both."""
     product, config, settings = _TOPDOWN
     observer.remark(product)
     blocks, reading = out / "blocks", ReadOptions(observer=observer)

@@ -1,4 +1,4 @@
-"""Files of an evaluation: frames as CSV and Parquet, long and wide, with a codebook beside them."""
+"""Files of an evaluation: frames as CSV and Parquet, long and wide, with a codebook."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WIDEST: Final = 150
 
 @dataclass(frozen=True)
 class Evaluated:
-    """CONFIDENTIAL unless public. What an evaluation found and where it was written.
+    """CONFIDENTIAL unless public. The results of an evaluation and where they were written.
 
     Example:
         >>> print(Evaluated(("Nothing is wrong.",), (Path("report.html"),)).text())
@@ -61,7 +61,7 @@ def write_frame(
     csv: bool = True,
     parquet: bool = False,
 ) -> str:
-    """Write a frame as CSV, Parquet or both; every row and file says what it is. The name of the CSV file, or of the only one."""
+    """Write a frame as CSV, Parquet or both; every row and file has its classification. The name of the CSV file, or of the only one."""
     if any(part != file_name(part) for part in name.split("/")):
         raise ValueError(f"{name!r} is not the name of a file in the folder of the evaluation")
     words = standing.value
@@ -187,7 +187,7 @@ def column_meaning(column: str, answers: Mapping[str, str] | None = None) -> tup
 
 
 def write_document(folder: Path, document: Mapping[str, Any]) -> None:
-    """Write what the page needs beside the frames, as ``evaluation.json``."""
+    """Write what the page needs in addition to the frames, as ``evaluation.json``."""
     text = json.dumps(document, indent=1, default=_plain)
     atomic_text(folder / _DOCUMENT, text + "\n")
 

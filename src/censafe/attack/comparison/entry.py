@@ -116,7 +116,7 @@ class DefenseStudy:
         )
 
     def redistricting(self) -> AttackedDefense:
-        """Exact redistricting data attacked: race, origin and voting age of everybody in every block, beside which protected ones stand."""
+        """Exact redistricting data attacked: race, origin and voting age of all persons in every block, as the reference of protected ones."""
         people = by_voting_age(self.truth)
         published = data_of_people(self.workload, people, VOTING_AGE_KEYS, microdata=True)
         errors = table_errors(self.workload, self.truth, published)

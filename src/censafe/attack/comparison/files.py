@@ -171,7 +171,7 @@ def _places(
 def write_reconstruction(
     folder: Path, reconstruction: Reconstruction, space: TypeSpace, codes: NDArray[np.str_]
 ) -> None:
-    """Write a reconstruction as ``attack reconstruct`` does; the file that says that it is complete comes last."""
+    """Write a reconstruction as ``attack reconstruct`` does; the file that marks it as complete comes last."""
     frames = {
         "reconstruction": reconstruction_frame(reconstruction, space, codes),
         "variability": variability_frame(reconstruction, codes),

@@ -19,7 +19,7 @@ _SAME: Callable[[People], People] = lambda people: people  # noqa: E731
 
 @dataclass(frozen=True, eq=False)
 class AttackKeys:
-    """What published records can be matched by. Who knows more of a person rewrites it to what is published before matching.
+    """What published records can be matched by. Further knowledge of a person is rewritten to what is published before matching.
 
     Args:
         rewritten: persons with the values that are published in place of their own; they stay in the same list of blocks.
@@ -63,7 +63,7 @@ VOTING_AGE_KEYS: Final = AttackKeys("block, voting age", by_voting_age, race_alo
 
 
 def redistricting_lines(workload: Workload) -> NDArray[np.bool_]:
-    """Lines that tell neither sexes nor ages apart, except children from adults: those of race, origin and voting age, shape (lines,)."""
+    """Lines that distinguish neither sexes nor ages, except children from adults: those of race, origin and voting age, shape (lines,)."""
     return np.array(
         [
             bool(line.sex.all())

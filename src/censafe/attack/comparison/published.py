@@ -122,7 +122,7 @@ class LineErrors:
 
 
 def table_errors(workload: Workload, truth: People, published: PublishedData) -> dict[str, LineErrors]:
-    """Errors of published tables by level. Areas on one side only have nobody on the other."""
+    """Errors of published tables by level. Areas on one side only have no persons on the other."""
     race, errors = redistricting_lines(workload), {}
     for level, own in published.tables.items():
         true = exact_tables(workload, truth, level)

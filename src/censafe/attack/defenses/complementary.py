@@ -3,7 +3,7 @@
 A withheld line is safe where other records have the same published lines and another value in it. Such records are found by moving one person: one of a
 type t that counts in the line becomes one of another type, or is left out. Every line that the move changes has to be withheld as well; of all moves the one
 is taken that withholds least besides. The records before and after the move have the same published lines, and lines that are withheld later only make it
-harder to tell them apart, so that each withheld line has a second value that nothing published excludes.
+harder to distinguish them, so that each withheld line has a second value that nothing published excludes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CellMove:
 
 @dataclass(frozen=True, eq=False)
 class TypeRows:
-    """How often a person of each type counts in each line, small numbers, shape (types + 1, lines); the last row is nobody's."""
+    """How often a person of each type counts in each line, small numbers, shape (types + 1, lines); the last row is that of no person."""
 
     space: TypeSpace
     rows: NDArray[np.uint8] = field(repr=False)
@@ -48,7 +48,7 @@ class TypeRows:
         return TypeRows(workload.space, np.vstack([dense, np.zeros_like(dense[:1])]))
 
     def others(self, person_type: int, present: _Ints) -> _Ints:
-        """Types that a person may become: those that differ in one attribute, and those that are there; and nobody."""
+        """Types that a person may become: those that differ in one attribute, and those that are there; and no person."""
         place = np.unravel_index(person_type, self.space.shape)
         parts = [present, np.array([NO_TYPE])]
         for axis, length in enumerate(self.space.shape):
@@ -110,7 +110,7 @@ def require_threshold(threshold: int) -> None:
 def suppress_under_threshold(areas: TableAreas, threshold: int) -> TableIntervals:
     """Primary and complementary suppression of the tables of every area; zeros are published unless they are withheld as complements.
 
-    What one area's own tables tell is covered: all lines of all tables of the area together. Differences between areas, such as a tract and all but one
+    What the tables of one area imply is covered: all lines of all tables of the area together. Differences between areas, such as a tract and all but one
     of its blocks, are not, and bounds may be narrow: what is excluded is that a count is known exactly.
 
     Source: attack.md 17, 4; Cox (1980), "Suppression methodology and statistical disclosure control", for complementary suppression.

@@ -122,7 +122,7 @@ class DefenseOptions:
         return self._value(name, default, str, "a word")
 
     def finish(self) -> None:
-        """Refuse options that were not asked for."""
+        """Refuse options that were not requested."""
         unknown = sorted(set(self._options) - set(self._read))
         if unknown:
             raise self.refused(f"there is no option {unknown[0]!r}.{nearest(unknown[0], self._read)}")

@@ -52,7 +52,7 @@ def swap_households(people: People, setting: SwapSetting, seed: int) -> SwappedP
 
     Households are sorted by a size with noise, by a tract that is their own or one drawn from their county or state, and by a random number. Neighbors of
     one size and tract make pairs, those chosen at random first. A chosen household that is left over takes a neighbor that was not chosen in one of two cases,
-    so that the rate is the one asked for. One that is alone in its tract takes the next such household of its size in the state. Sizes, tracts, choice,
+    so that the rate is the requested one. One that is alone in its tract takes the next such household of its size in the state. Sizes, tracts, choice,
     order and leftovers have independent random streams.
 
     Source: technical supplement of "A Simulated Reconstruction and Reidentification Attack on the 2010 U.S. Census" (HDSR, 2025), swapping experiments.

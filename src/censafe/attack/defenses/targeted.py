@@ -24,7 +24,7 @@ class TargetedSetting:
     """How many households are swapped, and how much more often those at risk. What the Bureau used in 2010 is confidential; these are stand-ins.
 
     Args:
-        weights: how often a household of each class looks for a partner, compared with the others; none is 0, so that every household may be swapped.
+        weights: how often a household of each class draws a partner, compared with the others; none is 0, so that every household may be swapped.
     """
 
     rate: float = 0.05
@@ -114,7 +114,7 @@ def swap_targeted(people: People, setting: TargetedSetting, seed: int) -> Swappe
     Risk is the rarity of the household's composition in its tract, then the smallness of its block; ties are broken at random. Households are
     drawn with the weight of their class and look for a partner in the order of their risk, until the rate is reached. Partners live in another block of the state and are drawn from the nearest
     candidates: from the block group, the tract, the county or the state, the first that has enough.
-    Where two want one partner, the one at higher risk gets it and the other draws once more.
+    Where two draw one partner, the one at higher risk is swapped with it and the other draws once more.
 
     Source: attack.md 9 and 16.1.
     """

@@ -1,4 +1,4 @@
-"""What an attacker knows: names with block, sex and age, exact or with the errors of commercial files."""
+"""The data of an attacker: names with block, sex and age, exact or with the errors of commercial files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Attacker:
     Args:
         truth: place of the true record with the same identifier, -1 where there is none, shape (n,).
         agrees: whether block, sex and class of age are those of the true record, shape (n,).
-        elsewhere: places of the true records of further records, in blocks without persons; they match nobody and are counted.
+        elsewhere: places of the true records of further records, in blocks without persons; they match no person and are counted.
     """
 
     name: str
@@ -88,7 +88,7 @@ def noisy_attacker(truth: People, share: float, seed: int) -> Attacker:
 
 
 def attacker_of_file(people: People, truth: People) -> Attacker:
-    """A file of the user's; its records are put beside the true ones by person_id."""
+    """A file of the user's; its records are joined with the true ones by person_id."""
     if (truth.person < 0).any():
         raise DataError(
             "the true records need a person_id for every person, so that what is matched can be confirmed; fix: add the column person_id"

@@ -1,4 +1,4 @@
-"""Putative and confirmed re-identification and its precision, by who is attacked and by size of the block, beside the guessers."""
+"""Putative and confirmed re-identification and its precision, by who is attacked and by size of the block, and those of the guessers."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ class AttackTarget:
 def reidentification_rows(
     data: str, published: People, attacker: Attacker, target: AttackTarget, seed: int
 ) -> pa.Table:
-    """Rates by population and size class: expected over random orders, and in one draw; and both guessers, who know block, sex and age of everybody.
+    """Rates by population and size class: expected over random orders, and in one draw; and both guessers, with block, sex and age of all persons.
 
     Returns:
         A row for each population and size class, and for each of the published data, the modal and the proportional guesser.

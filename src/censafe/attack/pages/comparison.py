@@ -1,4 +1,4 @@
-"""The page of ``attack compare``: what each defense costs in error, and what it still gives away."""
+"""The page of ``attack compare``: the error of each defense, and what can still be inferred."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LEFT_HALF: Final = 0.6
 
 
 def efficient(rows: Sequence[_Row], errors: Sequence[str]) -> list[_Row]:
-    """Rows of which no other is better: nowhere worse, in its errors and in what it gives away, and somewhere better.
+    """Rows of which no other is better: nowhere worse, in its errors and in what can be inferred, and somewhere better.
 
     Example:
         >>> rows = [{"e": 0, "beyond_guessing": 9}, {"e": 1, "beyond_guessing": 2}, {"e": 2, "beyond_guessing": 3}]

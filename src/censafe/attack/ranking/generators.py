@@ -1,6 +1,6 @@
 """Relaxed data sets that fit tables: rows of probabilities, moved by gradients until the lines of the tables come out, and the records that they hold most often.
 
-A generator has K rows; row k gives probabilities p[k, a] to the values of each attribute a (sex, class of age, set of races, origin), the softmax of its logits. A line of a
+A generator has K rows; row k has probabilities p[k, a] to the values of each attribute a (sex, class of age, set of races, origin), the softmax of its logits. A line of a
 table with weights m[a] of the values counts
 
     q = (N / K) sum over k of  prod over a of  (p[k, a] . m[a])

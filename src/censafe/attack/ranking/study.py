@@ -1,4 +1,4 @@
-"""CONFIDENTIAL. ``censafe attack rank``: records of some areas ranked from half of their records' tables, beside rankings by what others have."""
+"""CONFIDENTIAL. ``censafe attack rank``: records of some areas ranked from half of their records' tables, and rankings by the tables of others."""
 
 from __future__ import annotations
 

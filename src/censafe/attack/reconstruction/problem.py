@@ -211,7 +211,7 @@ def _different(report: _Ints, matrix: csr_array) -> _Ints:
 
 
 def _rows(order: IncidenceOrder, types: _Ints, low: _Ints, high: _Ints) -> tuple[csr_array, _Ints, _Ints]:
-    """Different rows on some types, with the tightest bounds of those that are equal; a row on none of them is held against 0."""
+    """Different rows on some types, with the tightest bounds of those that are equal; a row on none of them is compared with 0."""
     sizes = np.diff(order.start)[types]
     entries = np.repeat(order.start[types] - np.append(0, np.cumsum(sizes)[:-1]), sizes) + np.arange(
         sizes.sum()

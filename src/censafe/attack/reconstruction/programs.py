@@ -19,12 +19,12 @@ NEAREST: Final = "nearest"
 UNKNOWN: Final = "unknown"
 _STATUS: Final = {Outcome.OPTIMAL: EXACT, Outcome.INFEASIBLE: INFEASIBLE, Outcome.FAILED: UNKNOWN}
 _Ints = NDArray[np.int64]
-_REMEMBERED: Final = 200_000  # parts whose answers are held
+_REMEMBERED: Final = 200_000  # parts whose answers are stored
 
 
 @dataclass
 class PartSolver:
-    """Solves parts; an answer is held for parts of the same numbers."""
+    """Solves parts; an answer is stored for parts of the same numbers."""
 
     seconds: float = 60.0
     _answers: dict[tuple[bytes, bytes], tuple[str, Any]] = field(default_factory=dict, repr=False)
@@ -170,11 +170,11 @@ def nearest_records(
 
 
 def nearest_solution(problem: BlockProblem, ties: csr_array, values: _Ints, seconds: float) -> _Ints | None:
-    """Of all solutions of a problem the one of which some further lines differ least, in the sum of absolute differences, from wanted values.
+    """Of all solutions of a problem the one of which some further lines differ least, in the sum of absolute differences, from target values.
 
     Args:
         ties: the further lines, sparse, shape (further lines, types of the problem).
-        wanted: their values, shape (further lines,).
+        values: targets of these lines, shape (further lines,).
     """
     open_ = np.flatnonzero(np.diff(ties.indptr))
     number, extra = len(problem.types), len(open_)

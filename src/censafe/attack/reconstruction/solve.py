@@ -23,7 +23,7 @@ _Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SolveChoices:
-    """What is asked of every block.
+    """Choices for the solution of every block.
 
     Args:
         claims: fewest and most persons of every type of the reconstruction, over all consistent data sets.
@@ -42,12 +42,12 @@ class SolvedBlock:
     """A block.
 
     Args:
-        status: ``exact``; ``infeasible`` where no data set has these tables, or ``nearest`` where the one that differs least was asked for;
+        status: ``exact``; ``infeasible`` where no data set has these tables, or ``nearest`` where the one that differs least was requested;
             ``unknown`` where a program ran out of time.
         types: of the reconstructed persons, shape (n,).
         counts: persons of each, shape (n,).
-        common: fewest persons that another consistent data set shares with the reconstruction; -1 where not asked or not known.
-        least: fewest persons of each type in any consistent data set; as far as bounds say where claims were not asked, shape (n,).
+        common: fewest persons that another consistent data set shares with the reconstruction; -1 where not requested or not known.
+        least: fewest persons of each type in any consistent data set; as far as bounds imply where claims were not requested, shape (n,).
         most: the most, shape (n,).
     """
 

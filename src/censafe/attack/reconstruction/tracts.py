@@ -171,7 +171,7 @@ def _together(
 
 
 def _joined(problems: Sequence[BlockProblem], lines: TractLines, target: _Ints) -> BlockProblem:
-    """The problems of all blocks beside each other, tied by what the tract's lines say of classes of age."""
+    """The problems of all blocks as one, tied by the tract's lines of classes of age."""
     types = np.concatenate([one.types for one in problems])
     ties = csr_array(lines.classes[types].T)
     matrix = csr_array(vstack([block_diag([one.matrix for one in problems]), ties]))
@@ -260,7 +260,7 @@ def _years(
 
 
 def _nearest_years(orders: _Orders, known: _Ints, tract: _Ints, seconds: float) -> tuple[BlockProblem, _Ints]:
-    """Years of age for persons whose classes are known, so that the tract's lines are missed by as little as was found."""
+    """Years of age for persons whose classes are known, so that the tract's lines are missed by as little as in the solution."""
     open_lines = np.full(len(tract), NO_LIMIT)
     problem = BlockProblem.of(
         orders.years, np.concatenate([known, 0 * tract]), np.concatenate([known, open_lines])

@@ -49,7 +49,7 @@ def race_groups(schema: HistogramSchema, query: str | None = None) -> CellQuery:
 
 
 def diversity_index(pair: Pair, areas: ComparedAreas, groups: CellQuery) -> NDArray[np.float64]:
-    """One less the sum of squared shares of the groups in the true population, shape (areas,); NaN where nobody lives.
+    """One less the sum of squared shares of the groups in the true population, shape (areas,); NaN without persons.
 
     The slide does not give its formula; this is the diversity index of the Census Bureau.
     """

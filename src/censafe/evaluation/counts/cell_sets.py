@@ -1,4 +1,4 @@
-"""Named sets of cells, such as ``female`` or ``age 65-74``, for every schema that tells them apart."""
+"""Named sets of cells, such as ``female`` or ``age 65-74``, for every schema that distinguishes them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class AttributeSets:
         )
 
     def levels_in(self, name: str) -> tuple[int, ...] | None:
-        """Levels in a set; None where this attribute does not tell them apart."""
+        """Levels in a set; None where this attribute does not distinguish them."""
         if name in self.sets:
             return self.sets[name]
         ages = _AGE.match(name)
@@ -77,7 +77,7 @@ class CellSets:
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def cells(self, schema: HistogramSchema, sets: Sequence[str]) -> NDArray[np.bool_] | None:
-        """Cells that lie in every one of some sets, shape (cells,); None where the schema does not tell them apart.
+        """Cells that lie in every one of some sets, shape (cells,); None where the schema does not distinguish them.
 
         Example:
             >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
@@ -96,7 +96,7 @@ class CellSets:
         return inside
 
     def unmeasured(self, schema: HistogramSchema, sets: Sequence[str]) -> tuple[str, ...]:
-        """Those of some sets that a schema does not tell apart."""
+        """Those of some sets that a schema does not distinguish."""
         return tuple(term for term in sets if self._term(schema, term) is None)
 
     def _term(self, schema: HistogramSchema, term: str) -> NDArray[np.bool_] | None:

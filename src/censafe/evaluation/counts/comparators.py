@@ -177,10 +177,10 @@ def block_by_block(
 
     The queries and their shares are those of the lowest level; the budget is what all levels of a run get together. Answers are
     fitted by least squares with one over the variance as weight (to a thousandth of a record), then the largest fractions are
-    rounded up so that the total is the nearest whole number. No block knows of any other.
+    rounded up so that the total is the nearest whole number. Every block is estimated on its own.
 
     Args:
-        facilities: published facilities, shape (blocks, kinds), as the readers give them: kinds without any hold nobody. Without
+        facilities: published facilities, shape (blocks, kinds), as the readers give them: kinds without any have no persons. Without
             them every kind may hold records.
     """
     measured = config.histogram(histogram)

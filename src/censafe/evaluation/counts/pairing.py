@@ -144,7 +144,7 @@ def pair_files(
 
 
 def pair_with_files(truth: Pair, rules: Sequence[LevelRule], published: Mapping[str, Path]) -> Pair:
-    """Published files beside a truth that was read already, whose blocks are the domain."""
+    """Published files paired with a truth that was read already, whose blocks are the domain."""
     read = {name: _rows(path, rules[-1].form, truth.schema) for name, path in published.items()}
     for side in read.values():
         _inside(side, truth.spine.leaf.codes, rules)

@@ -1,4 +1,4 @@
-"""What the estimators of empirical privacy loss say about noise whose loss is known, beside what was measured."""
+"""Estimates of empirical privacy loss for noise whose loss is known, next to what was measured."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def calibrate(
     trials: int = 20,
     seed: int = 1,
 ) -> pa.Table:
-    """Estimates of pure noise beside their true values."""
+    """Estimates of pure noise and their true values."""
     k, mass = noise_law_masses(law, added)
     rng = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
@@ -149,7 +149,7 @@ def _raked(rng: np.random.Generator, true: NDArray[np.int64], z: float) -> NDArr
 
 _TRIALS: Final = 10
 _FEWEST: Final = 100  # errors
-_LEAST: Final = 0.003  # loss, below which the law has so many values that nothing can be told
+_LEAST: Final = 0.003  # loss, below which the law has so many values that nothing can be estimated
 _EPSILONS: Final = (0.05, 0.1)
 _ABOUT: Final = ("level", "area_class", "characteristic")
 _SCHEMA: Final = pa.schema(
@@ -179,7 +179,7 @@ def epl_noise_frames(epl: pa.Table) -> dict[str, pa.Table]:
 
 
 def _of_noise(values: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Estimates of noise of the reported loss, beside those of one subject; none where nothing can be told."""
+    """Estimates of noise of the reported loss, and those of one subject; none where nothing can be estimated."""
     reported = next((row for row in values.values() if row["reported"]), None)
     if reported is None or reported["n"] < _FEWEST:
         return []

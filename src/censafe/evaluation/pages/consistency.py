@@ -91,7 +91,7 @@ def inconsistency_exhibit(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
 
 
 def _counted(rows: Rows) -> dict[str, list[list[str]]]:
-    """By kind, its lines where anything was found; the last one where nothing was."""
+    """By kind, its lines where there is any inconsistency; the last one where there is none."""
     places: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}
     for row in rows:
         if row["status"] == COUNTED:

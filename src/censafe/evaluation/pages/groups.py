@@ -191,7 +191,7 @@ def level_words(row: ErrorRow | ShareRow | ZeroRow) -> str:
 
 
 def zero_words(zeros: Sequence[ZeroRow]) -> str:
-    """Published empty groups beside their exact number, in a sentence."""
+    """Published empty groups and their exact number, in a sentence."""
     published, expected = sum(row.published for row in zeros), sum(row.expected for row in zeros)
     deviation = math.sqrt(sum(row.deviation**2 for row in zeros))
     verdict = (
@@ -296,7 +296,7 @@ def _share_line(rows: Sequence[ShareRow], tables: Sequence[str]) -> list[str]:
 
 
 def zeros_exhibit(zeros: Sequence[ZeroRow]) -> Exhibit:
-    """Published groups without a record beside the exact tail of the noise law."""
+    """Published groups without a record and the exact tail of the noise law."""
     rows = [row for row in zeros if row.groups]
     return exhibit(
         "groups.zeros",

@@ -85,7 +85,7 @@ def _place(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:
 
 
 def _expected_lines(document: Mapping[str, Any], rows: Rows) -> list[list[str]]:
-    """The errors of one characteristic, noisy counts of a level beside noisy blocks that are added up."""
+    """The errors of one characteristic, noisy counts of a level and noisy blocks that are added up."""
     added = {
         (row["loss"], row["level"]): row["expected_rmse"]
         for row in reversed(rows)

@@ -73,7 +73,7 @@ def loss_exhibit(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
 
 
 def noise_exhibit(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
-    """Measured loss beside that of pure noise."""
+    """Measured loss and that of pure noise."""
     sections: dict[str, list[list[str]]] = {}
     for row in rows:
         measure = _LOSS_MEASURES.get((row["estimator"], row["statistic"]))

@@ -124,7 +124,7 @@ def _curves(folder: Path) -> Exhibit | None:
 
 
 def _hidden(full: Rows, document: Mapping[str, Any]) -> Exhibit | None:
-    """Measured empirical loss beside that of the level's noise alone."""
+    """Measured empirical loss and that of the level's noise alone."""
     compared = [
         (stat, level, _losses(full, stat, level))
         for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full)

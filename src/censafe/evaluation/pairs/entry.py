@@ -1,4 +1,4 @@
-"""CONFIDENTIAL. What is asked of a true and a published file, and which evaluation answers it."""
+"""CONFIDENTIAL. The request for a comparison of a true and a published file, and the evaluation that it calls for."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def reliability_frames(scope: Scope) -> Frames:
 
 
 def left_out_frames(scope: Scope) -> Frames:
-    """``left_out``: measures that are asked for and cannot be made of these files, with the reason."""
+    """``left_out``: requested measures that cannot be made of these files, with the reason."""
     schema, suites = scope.pair.schema, scope.choices.suites
     needs = f"the schema {schema.name} has no race and Hispanic origin whose answers are exclusive groups; name such a query with --groups"
     alone = f"{scope.lowest} is the only level, and both are measured below the root"
@@ -370,7 +370,7 @@ _OF_TABLES = (
 
 @dataclass(frozen=True)
 class PairRequest:
-    """What is asked; see :class:`censafe.api.comparisons.CompareKeywords` for every field."""
+    """A request; see :class:`censafe.api.comparisons.CompareKeywords` for every field."""
 
     truth: Path
     published: Path

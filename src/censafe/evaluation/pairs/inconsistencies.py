@@ -21,7 +21,7 @@ UNMEASURED: Final = "not in this product"
 NOT_MEASURED: Final = "not asked of the lowest level"
 _TRUTH: Final = "truth"
 _DIFFERS: Final = "total-differs"
-_MANY: Final = 62  # counts of one kind that are not held beside those of others
+_MANY: Final = 62  # counts of one kind that are not constrained by those of others
 _TOTAL: Final = SummaryRequest()
 _GROUPS: Final = (
     "white alone", "black alone", "aian alone", "asian alone", "nhopi alone", "sor alone", "two or more races", "hispanic",
@@ -34,7 +34,7 @@ class Inconsistency:
     """A kind of areas that contradict themselves, the truth or common sense.
 
     Args:
-        of_lowest: whether it says anything about areas of the lowest level, such as blocks.
+        of_lowest: whether it applies to areas of the lowest level, such as blocks.
     """
 
     number: int
@@ -84,7 +84,7 @@ def inconsistencies(
     Returns:
         Columns number, kind, group, level, area_class, size_class, run_id (``truth`` or that of the run), universe, n, percent,
         status (``counted``, or why it is not) and reason. What is not counted has one row for each kind, and for each level that
-        it is not asked of.
+        it does not apply to.
     """
     rows: list[dict[str, Any]] = []
     for inconsistency in INCONSISTENCIES:
@@ -162,7 +162,7 @@ def _requests(inconsistency: Inconsistency, group: str) -> tuple[SummaryRequest,
 
 
 def _groups(inconsistency: Inconsistency, sources: SummarySources) -> tuple[str, ...]:
-    """Groups that a kind is asked of; those of races that the product tells apart, or the first where it tells none."""
+    """Groups that a kind applies to; those of races that the product distinguishes, or the first where it distinguishes none."""
     if not inconsistency.by_group:
         return ("",)
     measured = tuple(

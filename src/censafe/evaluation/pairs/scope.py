@@ -42,7 +42,7 @@ class PairChoices:
     """What is measured of a pair, and how.
 
     Args:
-        queries: further queries, beside those of the schema.
+        queries: queries in addition to those of the schema.
         bins: width of population bins, in place of the classes of size; 0 for classes.
         sides: levels and lists whose counts are written side by side; all of at most 10,000 areas where empty.
     """

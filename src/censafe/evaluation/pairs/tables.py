@@ -193,7 +193,7 @@ def match_tables(
 
 
 def _table(path: Path, *, files: bool) -> pa.Table:
-    """All rows of a file or folder; a column ``file`` names where they come from, where that is wanted."""
+    """All rows of a file or folder; a column ``file`` names their file, where that is requested."""
     places = _files(path)
     if not places:
         raise StorageError(

@@ -1,4 +1,4 @@
-"""CONFIDENTIAL. Several vintages of one product beside one truth: each is measured by itself."""
+"""CONFIDENTIAL. Several vintages of one product and one truth: each is measured by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CONFIDENTIAL. Impossible and improbable areas: conditions on the counts of one side, by the names that tables give them."""
+"""CONFIDENTIAL. Impossible and improbable areas: conditions on the counts of one side, by their names in tables."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Condition:
 
 
 def median_age(years: NDArray[np.floating] | NDArray[np.integer]) -> NDArray[np.float64]:
-    """Grouped median of ages in years, an age standing for the year that follows it; NaN where nobody is.
+    """Grouped median of ages in years, an age standing for the year that follows it; NaN without persons.
 
     Args:
         years: persons by area and single year of age, shape (areas, ages).

@@ -115,7 +115,7 @@ class SummarySources:
         return ComparedAreas(_STATE, "", codes.astype(np.str_), place.astype(np.int32))
 
     def why_unmeasured(self, request: SummaryRequest) -> str:
-        """Why no pair tells these records apart; empty where one does."""
+        """Why no pair distinguishes these records; empty where one does."""
         return self._pair(request)[1]
 
     def count(
@@ -142,7 +142,7 @@ class SummarySources:
         return ~_of_blocks(areas, with_quarters)
 
     def _pair(self, request: SummaryRequest) -> tuple[int | None, str]:
-        """Position of the first pair that tells the records of a request apart, or why none does, such as ``needs AGE``."""
+        """Position of the first pair that distinguishes the records of a request, or why none does, such as ``needs AGE``."""
         missing: list[str] = []
         for place, pair in enumerate(self.pairs):
             if pair.schema.record is _RECORDS[request.record]:
@@ -156,7 +156,7 @@ class SummarySources:
         return None, f"needs {', '.join(names)}"
 
     def _mask(self, place: int, term: str) -> NDArray[np.bool_] | None:
-        """Which of the cells that hold anybody lie in a set; None where the schema does not tell it apart."""
+        """Which of the cells with records lie in a set; None where the schema does not distinguish it."""
         if (place, term) not in self._masks:
             cells = self.sets.cells(self.pairs[place].schema, [term])
             self._masks[place, term] = None if cells is None else cells[self._used[place]]
@@ -212,7 +212,7 @@ def kinds_of_units(schema: HistogramSchema, facilities: NDArray[np.integer]) -> 
 
 
 def _attribute(sets: CellSets, term: str, record: ProtectedUnit) -> str:
-    """Name of the attribute that tells a set apart, in capitals.
+    """Name of the attribute that distinguishes a set, in capitals.
 
     Example:
         >>> _attribute(shipped_cell_sets(), "householder hispanic", ProtectedUnit.HOUSEHOLD)
@@ -229,7 +229,7 @@ def _attribute(sets: CellSets, term: str, record: ProtectedUnit) -> str:
 
 
 def _is_within(code: str, ranges: Sequence[Sequence[str]]) -> bool:
-    """Whether a code starts as one of the ranges says.
+    """Whether a code starts within one of the ranges.
 
     Example:
         >>> _is_within("0010R", [["0001", "4799"]]), _is_within("U", [["R"]])

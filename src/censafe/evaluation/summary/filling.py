@@ -73,7 +73,7 @@ def required(line: Line, rates: Mapping[str, ErrorRate]) -> tuple[SummaryRequest
 
 
 def welcome(line: Line) -> tuple[tuple[SummaryRequest, ...], ...]:
-    """Further groups of counts, each of which gives some of the numbers of a row."""
+    """Further groups of counts, every one with some of the numbers of a row."""
     if line.measure == "ages and sexes":
         return (tuple(line.request.within([year]) for year in YEARS), (_MALE, _FEMALE))
     if line.measure == "condition" and len(line.options) > 1:
@@ -242,7 +242,7 @@ SUITE: Final = "summary"
 NO_AREAS: Final = "no such areas in these files"
 NO_CLASS: Final = "no areas of this class"
 _UNITS: Final = "n_units"
-_AT_ONCE: Final = 400  # counts of so many sets of records are held at a time
+_AT_ONCE: Final = 400  # counts of so many sets of records are in memory at a time
 _LEFT_OUT: Final = SummaryColumn("Areas left out", "n_undefined")
 _MAY_LACK: Final = ("rate", "ages and sexes")
 _FRAME: Final = pa.schema(
@@ -280,7 +280,7 @@ class FilledLine:
 
 @dataclass(frozen=True, eq=False)
 class FilledTable:
-    """CONFIDENTIAL. A table with the numbers that the pair can give."""
+    """CONFIDENTIAL. A table with the numbers that the pair has."""
 
     table: SummaryTable
     lines: tuple[FilledLine, ...]

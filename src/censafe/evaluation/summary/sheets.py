@@ -69,7 +69,7 @@ def add_summary_sheets(book: Any, tables: Sequence[FilledTable], mark: str) -> N
 
     A table takes a line for each of title, universe, geography and column heads, then its rows, then an empty line; the first
     starts at line 3, so that numbers stand where they stand in the Bureau's workbook. What is not in the product is grey and
-    empty, and the line of the universe says why.
+    empty, and the line of the universe states why.
     """
     formats = {name: book.add_format(dict(options)) for name, options in _FORMATS.items()}
     contents = book.add_worksheet(CONTENTS)

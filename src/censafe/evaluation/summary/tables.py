@@ -31,7 +31,7 @@ class SummaryAreas:
     """A kind of areas, of the spine or of a list.
 
     Args:
-        lists: names of lists, any of which will do. Beside a level the list says which blocks count.
+        lists: names of lists, any of which will do. With a level, the list selects the blocks that count.
         within: codes of the list that count: first letters, or from and to; none for all.
     """
 

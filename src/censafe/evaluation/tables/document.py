@@ -1,4 +1,4 @@
-"""What the page of a table product's evaluation needs beside its frames, and how sure its shares are."""
+"""What the page of a table product's evaluation needs in addition to its frames, and how sure its shares are."""
 
 from __future__ import annotations
 
@@ -135,9 +135,9 @@ def bias_doubt(document: Mapping[str, Any], numbers: Sequence[int], margins: Seq
 
 
 def few_draws(document: Mapping[str, Any], number: int) -> float:
-    """Typical margin found in a number of draws of right noise, over the true margin: below 1 where draws are few.
+    """Typical margin measured in a number of draws of right noise, over the true margin: below 1 where draws are few.
 
-    The margin found is the k-th smallest of n errors; the middle of the law of its rank is (k - 1/3) / (n + 1/3) up to 0.01.
+    The measured margin is the k-th smallest of n errors; the middle of the law of its rank is (k - 1/3) / (n + 1/3) up to 0.01.
 
     Example:
         >>> round(few_draws({"symbol": "rho", "confidence": 0.9}, 20), 2), round(few_draws({"symbol": "rho", "confidence": 0.9}, 10**6), 2)

@@ -1,1 +1,1 @@
-"""CONFIDENTIAL. Runs of TopDown against the truth: level by level, at several budgets, and beside comparators."""
+"""CONFIDENTIAL. Runs of TopDown against the truth: level by level, at several budgets, and against comparators."""

@@ -43,7 +43,7 @@ _FEWEST: Final = 10  # areas, below which no slope is fitted
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """CONFIDENTIAL. Counts of one characteristic at one level by every method, beside the truth.
+    """CONFIDENTIAL. Counts of one characteristic at one level by every method, and the truth.
 
     Args:
         cells: by method, one entry a run.

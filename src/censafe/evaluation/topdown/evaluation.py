@@ -64,7 +64,7 @@ _SCHEMA: Final = pa.schema(
 def classes_of_areas(pair: Pair) -> dict[str, tuple[Strata, ...]]:
     """Classes of the areas of every level: true persons (or other records), and quintiles of diversity.
 
-    Quintiles are made of levels above the lowest, and only where the schema tells race and origin.
+    Quintiles are made of levels above the lowest, and only where the schema has race and origin.
     """
     lowest = pair.spine.leaf.name
     by_level: dict[str, tuple[Strata, ...]] = {}
@@ -203,7 +203,7 @@ def evaluate_topdown(
 
 
 def described(population: EvaluatedPopulation) -> dict[str, Any]:
-    """What a page says about configuration and geography."""
+    """Configuration and geography for the page."""
     config = population.config
     plan = plan_release(config)
     return {
@@ -284,7 +284,7 @@ def _measure(
 
 
 def answer_labels(query: CellQuery) -> list[str]:
-    """A label for every answer of a query: attribute and level of each attribute that it tells apart.
+    """A label for every answer of a query: attribute and level of each attribute that it distinguishes.
 
     Example:
         >>> from censafe.products.topdown.configuration.shipped import shipped_schemas

@@ -30,7 +30,7 @@ _MOST_DRAWS = 1 << 22  # of a histogram of a million cells; its exact law of the
 
 @dataclass(frozen=True, eq=False)
 class BestQuery:
-    """The measured query whose answers, added up, give a characteristic with the least noise.
+    """The measured query whose answers, added up, are a characteristic with the least noise.
 
     Args:
         target: for each of its answers, the answer of the characteristic that it adds to, shape (answers,).
@@ -65,7 +65,7 @@ def best_query(
     characteristic: CellQuery,
     loss: Fraction | None = None,
 ) -> BestQuery | None:
-    """The best source of a characteristic at a level; None where no measured query tells its answers apart.
+    """The best source of a characteristic at a level; None where no measured query distinguishes its answers.
 
     A level under which a run publishes need not be one that it measures: it has no noisy answers of its own then.
     """
@@ -88,7 +88,7 @@ def best_query(
 
 
 def _refines(query: CellQuery, characteristic: CellQuery) -> NDArray[np.int64] | None:
-    """Answer of ``wanted`` for every answer of ``query``; None where one of these mixes several of those."""
+    """Answer of ``characteristic`` for every answer of ``query``; None where an answer of ``query`` mixes several of them."""
     if not query.refines(characteristic):
         return None
     target = np.zeros((), np.int64)
@@ -102,7 +102,7 @@ def _refines(query: CellQuery, characteristic: CellQuery) -> NDArray[np.int64] |
 def noisy_level(
     population: EvaluatedPopulation, histogram: MeasuredHistogram, level: str, characteristic: str, seed: int
 ) -> MatchedCells | None:
-    """Noisy answers of a level as they are, beside the truth; totals that are published exactly have no noise."""
+    """Noisy answers of a level as they are, with the truth; totals that are published exactly have no noise."""
     depth = population.levels.index(level)
     exact = population.exact[histogram.name][depth]
     query = histogram.schema.query(characteristic)
@@ -121,7 +121,7 @@ def noisy_level(
 def noisy_blocks(
     population: EvaluatedPopulation, histogram: MeasuredHistogram, characteristic: str, seed: int
 ) -> dict[str, MatchedCells]:
-    """Noisy answers of blocks that got the whole budget, added up to every level, beside the truth; by level."""
+    """Noisy answers of blocks that got the whole budget, added up to every level, with the truth; by level."""
     config, pair = population.config, population.pairs[histogram.name]
     query = histogram.schema.query(characteristic)
     source = best_query(config, histogram, population.levels[-1], query, leaf_loss(config, histogram))

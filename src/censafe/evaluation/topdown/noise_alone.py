@@ -245,7 +245,7 @@ def evaluate_noise(
 def keep_configuration(
     folder: Path, config: TopdownConfig, losses: Sequence[Fraction] = ()
 ) -> dict[str, Any]:
-    """Keep the configuration in the folder of an evaluation; returns what the document says of it."""
+    """Keep the configuration in the folder of an evaluation; returns its entries of the document."""
     atomic_text(folder / CONFIGURATION, config.text)
     return {
         "configuration": config.origin,
@@ -264,7 +264,7 @@ def public_report(folder: Path, out: Path, reading: ReadOptions) -> Evaluated:
         reading: receives stages.
 
     Raises:
-        UsageError: the evaluation is public already, or knows no noise law.
+        UsageError: the evaluation is public already, or has no noise law.
     """
     document = read_evaluation(folder)
     if document.get("kind") in _PUBLIC:

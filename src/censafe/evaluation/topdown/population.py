@@ -91,7 +91,7 @@ class EvaluatedPopulation:
 
     @property
     def main(self) -> MeasuredHistogram:
-        """The histogram that questions about people are asked of: the first one."""
+        """The histogram of persons: the first one."""
         return self.config.histograms[0]
 
     @property
@@ -100,7 +100,7 @@ class EvaluatedPopulation:
         return published_levels(self.config)
 
     def identity(self, kind: str, seed: int) -> dict[str, str]:
-        """What an evaluation of this input is told apart by."""
+        """The identity of an evaluation of this input."""
         return {
             "kind": kind,
             "configuration": self.config.digest,

@@ -178,7 +178,7 @@ def _run(population: EvaluatedPopulation, request: RunRequest, folder: Path) -> 
 
 @functools.lru_cache(maxsize=1)
 def _opened(source: RunSource) -> EvaluatedPopulation:
-    """The population of a further process, which lives for one evaluation and opens it once."""
+    """The population of a further process, which serves one evaluation and opens it once."""
     return source.open(ReadOptions())
 
 

@@ -79,7 +79,7 @@ class Sweep:
 
 
 def findings(sweep: Sweep) -> list[dict[str, str]]:
-    """Every statement of the study with what this sweep says about it: finding, published, measured, verdict, why."""
+    """Every statement of the study with the result of this sweep: finding, published, measured, verdict, why."""
     checks: Mapping[str, Callable[[Sweep], _Check]] = {
         "inverse": _inverse, "county-district": _county_district, "alike": _alike, "exact": _exact,
         "far-below": _far_below, "sign": _sign, "shrinking": _shrinking,
@@ -271,7 +271,7 @@ _Parts = dict[str, list[Any]]
 def loss_of_epsilon(definition: Definition, epsilon: Fraction) -> Fraction:
     """The loss that a configuration of a definition takes for an epsilon.
 
-    Under zCDP the largest rho, in units of a millionth part of itself, of which the tight conversion gives at most this epsilon
+    Under zCDP the largest rho, in units of a millionth part of itself, of which the tight conversion is at most this epsilon
     at delta 1e-10.
 
     Example:
@@ -356,7 +356,7 @@ def _row(
 def _noise(
     population: EvaluatedPopulation, setting: Setting, level: str, query: str, row: dict[str, Any]
 ) -> dict[str, float | None]:
-    """What the row's estimator of empirical loss says of the level's own noise, before anything is fitted."""
+    """The row's estimator of empirical loss applied to the level's own noise, before anything is fitted."""
     estimates: Mapping[tuple[str, str], Mapping[str, float]] = {}
     if setting.loss is not None and not math.isinf(row["epl"]):
         estimates = noise_of_level(population.config, setting.loss, level, query, int(row["n_cells"]))
@@ -428,7 +428,7 @@ def evaluate_sweep(
     losses: Sequence[Fraction],
     standing: Confidentiality = Confidentiality.COMPARED,
 ) -> Evaluated:
-    """Run TopDown several times at every budget, beside simple random samples, and compare all with the truth."""
+    """Run TopDown several times at every budget, with simple random samples, and compare all with the truth."""
     population = source.open(reading)
     require_free(population.config, "a sweep over budgets")
     settings = _settings(population, epsilons, losses)

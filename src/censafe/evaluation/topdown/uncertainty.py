@@ -1,4 +1,4 @@
-"""Approximate Monte Carlo, from a run folder alone: further runs on what was published tell how far it is from the truth."""
+"""Approximate Monte Carlo, from a run folder alone: further runs on what was published estimate how far it is from the truth."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from censafe.products.topdown.plan import plan_release
 def error_classes(runs: Sequence[MatchedCells], confidence: float = 0.9) -> pa.Table:
     """Errors of further runs by size of the count that they gave, all runs and areas of a level together.
 
-    Classes are those of the further run's count, since what is asked is how far the truth is from a published count of some
+    Classes are those of the further run's count, since the question is how far the truth is from a published count of some
     size: a published 0 may stand for a true 3, although a 3 is rarely published as 0.
 
     Source: approximate Monte Carlo, arXiv 2503.19714.

@@ -78,7 +78,7 @@ class ShareRow:
 
 @dataclass(frozen=True)
 class ZeroRow:
-    """Groups without a record that are published below the states, beside the exact chance.
+    """Groups without a record that are published below the states, and the exact chance.
 
     ``published`` and ``expected`` are sums over all draws; ``deviation`` is the standard deviation of the former.
     """

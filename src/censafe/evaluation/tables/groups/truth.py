@@ -94,7 +94,7 @@ def sorted_input(
 def group_truth(product: Product, config: str, settings: Mapping[str, str], private_path: bool) -> TrueTables:
     """Read a configuration.
 
-    On the private path a whole configuration, for what infinite budgets give: levels with a budget, tables chosen by the true
+    On the private path a whole configuration, for the tables of infinite budgets: levels with a budget, tables chosen by the true
     totals, and below the states no total of 0 where small totals are suppressed. Otherwise a scope, for the most detailed table
     of every group with a record (SafeTab-P) or with a published total (SafeTab-H).
     """

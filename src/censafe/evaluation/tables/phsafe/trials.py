@@ -82,7 +82,7 @@ def draw_tables(
     drawing: Drawing,
     reading: ReadOptions,
 ) -> list[TableErrors]:
-    """Noisy answers of every published table and level, many times, beside exact and true counts."""
+    """Noisy answers of every published table and level, many times, with exact and true counts."""
     done = work_done(reading.observer, drawing.trials, "draws")
     drawn: list[Sequence[PublishedQuery]] = []
     for trial in range(drawing.trials):
