@@ -386,7 +386,7 @@ def configuration_keys(product: str) -> Frame:
     """
     import pyarrow as pa
 
-    from censafe.products.configuration.described import described_keys
+    from censafe.products.configuration.document import described_keys
     from censafe.products.registry import product_of
 
     return Frame(pa.Table.from_pylist(described_keys(product, product_of(product).fields)))
