@@ -274,7 +274,7 @@ def page_tables(folder: Path, arguments: argparse.Namespace) -> dict[str, list[s
     """The lines of the three tables of the page, by name."""
 
     def counted(draws: int = 0, published: int = 0, config: str = "pl94-us", **settings: str) -> Rows:
-        given = {
+        choices = {
             "states": "04",
             "persons": 20_000,
             "config": config,
@@ -282,7 +282,7 @@ def page_tables(folder: Path, arguments: argparse.Namespace) -> dict[str, list[s
             "coverage": max(2, round(draws * arguments.share)) if draws else 0,
             "published": max(2, round(published * arguments.share)) if published else 0,
         }
-        return coverage(folder, argparse.Namespace(**vars(arguments) | given))
+        return coverage(folder, argparse.Namespace(**vars(arguments) | choices))
 
     persons = {name: counted(DRAWS, spine=spine, measure="persons") for name, spine in SPINES.items()}
     others = {
@@ -318,16 +318,16 @@ def coverage_table(columns: Mapping[str, Rows]) -> list[str]:
 
 def distances(columns: Mapping[str, Rows]) -> str:
     """How far from nominal the shares are at most: of all rows in standard errors, of those with small ones in points."""
-    found = [
+    shares = [
         (abs(row[f"covered{level}"] - level), row[f"error{level}"])
         for rows in columns.values()
         for row in rows
         for level in (90, 95)
         if row[f"error{level}"]
     ]
-    points = max((distance for distance, error in found if error < SMALL), default=0.0)
-    errors = max(distance / error for distance, error in found)
-    return f"Farthest from nominal: {errors:.1f} standard errors, of {len(found)} shares; {points:.2f} points, of those with a standard error below {SMALL}."
+    points = max((distance for distance, error in shares if error < SMALL), default=0.0)
+    errors = max(distance / error for distance, error in shares)
+    return f"Farthest from nominal: {errors:.1f} standard errors, of {len(shares)} shares; {points:.2f} points, of those with a standard error below {SMALL}."
 
 
 def text(measured: Any) -> Iterator[str]:

@@ -18,7 +18,9 @@ GONE = {"touched", "untouched", "touch", "knobs", "told", "untold", "kept", "aga
 # Participles that leave open what the thing is; these packages name the thing.
 PARTICIPLES = {"found", "held", "wanted", "asked", "beside", "shown"}
 NAMED = (
-    "cli/", "estimation/", "geography/", "model/", "planning/", "privacy/", "products/configuration/", "products/detailed/", "products/phsafe/",
+    "attack/comparison/", "attack/defenses/", "attack/matching/", "attack/pages/", "attack/ranking/", "attack/reconstruction/", "attack/results",
+    "attack/study", "attack/tables", "cli/", "estimation/", "evaluation/areas/", "evaluation/loss/", "evaluation/outputs",
+    "evaluation/pages/", "evaluation/summary/", "evaluation/tables/", "geography/", "model/", "planning/", "privacy/", "products/configuration/", "products/detailed/", "products/phsafe/",
     "products/run/", "publication/certificate/", "publication/groups/", "publication/intervals/", "publication/measurements/",
     "publication/pages/", "publication/tables/", "tabulation/",
 )  # fmt: skip

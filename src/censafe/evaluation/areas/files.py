@@ -65,13 +65,13 @@ def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tu
     if missing or not kinds:
         allowed = ", ".join(codes) or "one for each kind of area, as text"
         raise DataError(f"{path.name}: no column {', '.join(missing) or 'of area codes'}; allowed: {allowed}")
-    found, remarks = [], listed.remarks
+    lists, remarks = [], listed.remarks
     for kind in kinds:
         areas = areas_of_codes(spine, kind, listed.numbers, codes[kind])
         if columns or areas.number:
-            found.append(replace(areas, remarks=(*areas.remarks, *remarks)))
+            lists.append(replace(areas, remarks=(*areas.remarks, *remarks)))
             remarks = ()
-    return tuple(found)
+    return tuple(lists)
 
 
 def _kind(name: str) -> str:
