@@ -79,6 +79,10 @@ class PersonLoss:
     together: Fraction
 
 
+_OCCUPANCY: Final = ("h1",)
+"""Attribute of a schema that tells vacant units from occupied ones and nothing else."""
+
+
 def structure_of(schema: HistogramSchema) -> Structure:
     """What the tables of a schema, its facilities and its shape say about the units of its records.
 
@@ -113,7 +117,7 @@ def structure_of(schema: HistogramSchema) -> Structure:
         housing = frozenset(recode.groups[0]) if recode is not None else frozenset([0])
         quarters = frozenset(range(schema.schema.shape[position])) - housing
         return Structure(position, {QUARTERS: quarters, **dict.fromkeys(_SIZES, housing)})
-    if not person and schema.schema.shape == (2,):  # vacant, occupied
+    if not person and schema.schema.shape == (2,) and names == _OCCUPANCY:  # vacant, occupied
         return Structure(0, {VACANT: frozenset([0]), **dict.fromkeys(_SIZES, frozenset([1]))})
     return Structure(None, dict.fromkeys((QUARTERS, VACANT, *_SIZES), frozenset([0])))
 
@@ -264,13 +268,20 @@ class Effects:
         self.histogram = histogram
         self.person = histogram.schema.record is ProtectedUnit.PERSON
         self.structure = structure_of(histogram.schema)
-        own = () if config.read is None else config.read.histograms
-        self._conditional = any(one.name == histogram.name and one.rules[0].where is not None for one in own)
+        self._conditional = self._may_leave(config)
         self._power = 2 if config.definition is Definition.ZCDP else 1
         self._shares = [histogram.query_shares[level.name] for level in config.run_levels]
         self._texts = tuple(dict.fromkeys(text for shares in self._shares for text in shares))
         self._norms: dict[tuple[Item, ...], tuple[int, ...]] = {}
         self._sums: dict[tuple[int, ...], tuple[Fraction, ...]] = {}
+
+    def _may_leave(self, config: TopdownConfig) -> bool:
+        """Whether a unit's record may be counted before a change or after it alone: by a condition, or in prepared files, which may leave out vacant units."""
+        name = self.histogram.name
+        if config.read is not None:
+            return any(one.name == name and one.rules[0].where is not None for one in config.read.histograms)
+        kept = self.histogram.exact_totals == published_levels(config)[-1]
+        return not self.person and self.structure.attribute is None and not kept
 
     def _by_level(self, items: tuple[Item, ...]) -> tuple[Fraction, ...]:
         if items not in self._norms:

@@ -247,10 +247,9 @@ class LevelEstimates:
             areas = AreaWords(
                 "area", values["levels"][-1], f"those of the levels {', '.join(values['levels'])}"
             )
-            legal = anonymity_section(values, list(estimated["records"]), read_sentences())
-        return "\n".join(
+            legal = anonymity_section(values, list(estimated["records"]), read_sentences()) + "\n"
+        return legal + "\n".join(
             (
-                legal,
                 section("exact", "What is published exactly", paragraphs(*exact)) if exact else "",
                 _readings(estimated["readings"], symbol, areas),
                 _noise(document, symbol, areas),
