@@ -293,7 +293,9 @@ def _lists_beside(truth: Path, pair: Pair) -> tuple[ComparedAreas, ...]:
         return ()
     table = truth / "units.parquet"
     if table.is_file() and area_kinds(table, spine):
-        return read_area_lists(table, spine)
+        return tuple(
+            replace(one, remarks=()) for one in read_area_lists(table, spine)
+        )  # its own codes need no remarks
     grfc = matching_files(truth, "GRF-C*.txt")
     if not grfc:
         return ()
