@@ -365,14 +365,14 @@ class _TableOptions:
         """A table for each query, of the histogram that is named, or of the first whose schema has its attributes."""
         from censafe.products.topdown.census_tables.definitions import query_table
 
-        if self.histogram is not None and self.histogram not in source.held:
+        if self.histogram is not None and self.histogram not in source.histogram_names:
             raise UsageError(
-                f"`histogram` {self.histogram!r}: not in {source.place}.{nearest(self.histogram, source.held)} Allowed: {', '.join(source.held)}"
+                f"`histogram` {self.histogram!r}: not in {source.place}.{nearest(self.histogram, source.histogram_names)} Allowed: {', '.join(source.histogram_names)}"
             )
         tables = []
         for number, query in enumerate([self.query] if isinstance(self.query, str) else self.query, 1):
             errors = []
-            for name in source.held if self.histogram is None else (self.histogram,):
+            for name in source.histogram_names if self.histogram is None else (self.histogram,):
                 try:
                     tables.append(query_table(f"Q{number}", query, name, source.histogram(name), self.where))
                     break

@@ -72,7 +72,7 @@ def test_what_is_read_and_what_is_said_of_it(tmp_path: Path, form: str) -> None:
     source = open_source(placed(tmp_path, files), "44")
     assert source.recognized == words
     assert source.product == "dhc"
-    assert source.held == ("persons", "households", "units")
+    assert source.histogram_names == ("persons", "households", "units")
 
 
 def total(path: Path, table: str, **options: str) -> int:

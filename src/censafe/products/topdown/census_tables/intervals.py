@@ -109,10 +109,12 @@ class ReplicatedSource(SourceWithIntervals):
         self.remarks = tuple(remarks)
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def histogram_names(self) -> tuple[str, ...]:
         """The histograms that there are in all of them."""
         return tuple(
-            kind for kind in self._source.held if all(kind in replicate.held for replicate in self.replicates)
+            kind
+            for kind in self._source.histogram_names
+            if all(kind in replicate.histogram_names for replicate in self.replicates)
         )
 
     @property

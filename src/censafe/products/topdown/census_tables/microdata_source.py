@@ -107,7 +107,7 @@ class AreaTableSource(TableSource):
         self.names = AreaNames(names, census=True)
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def histogram_names(self) -> tuple[str, ...]:
         """What the tables count."""
         return tuple(
             dict.fromkeys(one.histogram for one in self.tables.values() if one.name in self._files.tables)
@@ -209,7 +209,7 @@ class MicrodataSource(TableSource):
         self.recognized = published.words
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def histogram_names(self) -> tuple[str, ...]:
         """The histograms that there are."""
         return tuple(self._rows)
 

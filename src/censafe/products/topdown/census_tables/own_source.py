@@ -39,7 +39,7 @@ class OwnSource(TableSource):
         self.stamp = manifest.stamp
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def histogram_names(self) -> tuple[str, ...]:
         """The histograms of the configuration."""
         return tuple(one.name for one in self._config.histograms)
 
@@ -80,7 +80,7 @@ class OwnSource(TableSource):
 
     def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
         """The areas of a level in which anything was counted."""
-        codes = [histogram_geounits(self._file(name, word)) for name in self.held]
+        codes = [histogram_geounits(self._file(name, word)) for name in self.histogram_names]
         geounits = np.unique(np.concatenate(codes))
         return word, geounits, AreaBlocks(geounits, np.arange(len(geounits)))
 

@@ -82,7 +82,7 @@ class TableSource(ABC):
 
     @property
     @abstractmethod
-    def held(self) -> tuple[str, ...]:
+    def histogram_names(self) -> tuple[str, ...]:
         """The histograms that there are: persons, households, units."""
 
     @property
@@ -117,7 +117,7 @@ class TableSource(ABC):
 
     def holds(self, table: CensusTable) -> bool:
         """Whether there are counts of what the table counts."""
-        return table.histogram in self.held
+        return table.histogram in self.histogram_names
 
     def require(self, table: CensusTable) -> None:
         """Refuse a table that the run cannot fill."""
@@ -126,7 +126,7 @@ class TableSource(ABC):
         if not self.holds(table):
             raise UsageError(
                 f"table {table.name} counts {table.histogram}, which {self.place} does not hold; allowed: tables of "
-                f"{', '.join(self.held)}; fix: give a run that measures them"
+                f"{', '.join(self.histogram_names)}; fix: give a run that measures them"
             )
 
     def schema(self, table: CensusTable) -> Schema:
@@ -232,9 +232,9 @@ class SourceWithIntervals(TableSource):
         return self._source.histogram(name)
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def histogram_names(self) -> tuple[str, ...]:
         """The histograms that there are."""
-        return self._source.held
+        return self._source.histogram_names
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -303,7 +303,7 @@ class HistogramSource(TableSource):
         self.stamp = manifest.stamp
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def histogram_names(self) -> tuple[str, ...]:
         """The histograms that there are."""
         return tuple(dict.fromkeys(kind for kind, _ in self._files))
 
