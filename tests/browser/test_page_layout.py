@@ -16,12 +16,11 @@ from support.page_layout import layout_faults
 SOURCE = Path(censafe.__file__).parent
 WRITERS = {
     "publication/certificate/page.py": ["certificate"],
+    "publication/certificate/anonymity.py": ["anonymity"],
     "publication/intervals/page.py": ["intervals"],
     "products/topdown/census_tables/card.py": ["card"],
     "evaluation/pages/page.py": [f"evaluation {kind}" for kind in EVALUATIONS],
-    "attack/study.py": ["attack reconstruct"],
-    "attack/ranking/study.py": ["attack rank"],
-    "attack/comparison/entry.py": ["attack compare"],
+    "attack/study.py": ["attack reconstruct", "attack rank", "attack compare"],
     "evaluation/pages/registry.py": ["evaluation"],
 }
 """Modules that write pages by the functions that all pages share, and the kinds that show them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -15,11 +16,19 @@ from campaign.report import write_report as write_campaign
 
 from censafe import configuration, release, synthesize
 from censafe.cli import root
+from censafe.model import Definition
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.topdown.census_tables.card import write_card
 from censafe.products.topdown.census_tables.card_values import CardTable, CardValues
 from censafe.products.topdown.census_tables.definitions import CARD_TABLES, census_tables
 from censafe.products.topdown.census_tables.shapes import AreaShapes
+from censafe.publication.certificate.anonymity import (
+    ExactFigures,
+    anonymity_page,
+    anonymity_values,
+    read_sentences,
+)
+from censafe.publication.stamps import STAMP
 from support.once import made_once
 from support.topdown_inputs import write_1940
 
@@ -87,6 +96,29 @@ class PageKinds:
             censafe("estimate", out, "--intervals", "--simulations", 2, "--quiet")
 
         return self.folder("1940", make)
+
+    def anonymity(self) -> Path:
+        """The page for legal readers, of a small country."""
+        levels = ("Country", "Municipality", "Area")
+        kinds = {"answer": "age", "Area within": "Municipality"}
+        readings = [
+            {"histogram": "all", "kind": kind, "name": name, "exact": "1/4"} for kind, name in kinds.items()
+        ]
+        exact = (ExactFigures("residents", ("Country",), units=True),)
+        values = anonymity_values(Fraction(1), Definition.ZCDP, readings, levels, exact)
+        document = {
+            "title": "Census",
+            "stamp": STAMP,
+            "anonymity": values,
+            "estimated": {"records": {"residents": 9}},
+        }
+
+        def make(out: Path) -> None:
+            out.mkdir()
+            page = anonymity_page(document, read_sentences())
+            (out / "anonymity.html").write_text(page, encoding="utf-8")
+
+        return self.folder("anonymity", make) / "anonymity.html"
 
     def table_release(self, product: str) -> Path:
         """A run of a product of tables."""
@@ -171,6 +203,7 @@ _PAGES: Final[Mapping[str, Callable[[PageKinds], Path]]] = {
     "certificate safetab-p": lambda kinds: kinds.table_release("safetab-p") / "certificate.html",
     "certificate safetab-h": lambda kinds: kinds.table_release("safetab-h") / "certificate.html",
     "certificate topdown pl94": lambda kinds: kinds.pl94 / "certificate.html",
+    "anonymity": lambda kinds: kinds.anonymity(),
     "certificate topdown 1940": lambda kinds: kinds.stored / "certificate.html",
     "certificate topdown dhc": lambda kinds: kinds.dhc() / "certificate.html",
     "intervals": lambda kinds: kinds.stored / "intervals" / "01.html",

@@ -12,7 +12,7 @@ import pyarrow.csv as pa_csv
 import pytest
 
 from censafe import compare_defenses, synthesize
-from censafe.attack.comparison import attacked
+from censafe.attack.comparison import entry
 from censafe.attack.reading import read_people
 from censafe.attack.reconstruction.solve import Reconstruction, reconstruct
 from censafe.errors import UsageError
@@ -125,7 +125,7 @@ def test_a_comparison_that_was_stopped_continues_and_other_records_are_refused(
             raise KeyboardInterrupt
         return reconstruct(*arguments)
 
-    monkeypatch.setattr(attacked, "reconstruct", counted)
+    monkeypatch.setattr(entry, "reconstruct", counted)
     with pytest.raises(KeyboardInterrupt):
         compare_defenses(records, out, names, seconds=2)
     assert not (out / "defenses.csv").exists()

@@ -109,14 +109,14 @@ def test_microdata_of_several_releases_are_refused(censafe: CommandLine, state: 
     shutil.copy(state / "mdf" / "persons.txt", tmp_path / "mdf" / "more.txt")
     found = censafe(*words(state, tmp_path / "out"), "--test-key", 3, "--pl94", tmp_path / "mdf")
     assert found.code == 2
-    assert "2 files with the microdata of persons of topdown pl94-us; allowed: one" in found.err
+    assert "2 files of microdata pl94-persons" in found.err
 
 
 def test_a_folder_with_neither_is_refused(censafe: CommandLine, state: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     found = censafe(*words(state, tmp_path / "out"), "--test-key", 3, "--pl94", tmp_path / "empty")
-    assert found.code == 1
-    assert "neither a finished run nor microdata" in found.err
+    assert found.code == 2
+    assert "no published results are recognized; it holds no files" in found.err
 
 
 @pytest.mark.parametrize(

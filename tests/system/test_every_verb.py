@@ -141,6 +141,7 @@ def test_every_verb_on_a_schema(censafe: CommandLine, tmp_path: Path, schema: st
         assert (done.code, message in done.err) == (code, True), (words, done.err)
 
 
+NONE_HERE = "no persons in this folder"
 NO_ANONYMITY, MANIFEST_FILE = "has no section on anonymity", "manifest.json: there is no such file"
 MARGINS, MANIFEST, TABLES = (
     "margins of error",
@@ -176,9 +177,9 @@ ON_FOLDERS: dict[str, tuple[str, ...]] = {
     "evaluate pair R R O": (TABLES, TABLES, TABLES, TABLES, "no CSV or Parquet", TABLES, "no CSV or Parquet"),
     "evaluate epl R R O": (TABLES, TABLES, TABLES, TABLES, "no CSV or Parquet", TABLES, "no CSV or Parquet"),
     "evaluate reliability R R O": ("needs block histograms",) * len(FOLDERS),
-    "attack reconstruct R O": (COLUMNS, COLUMNS, COLUMNS, COLUMNS, COLUMNS, NO_PERSONS, NO_PERSONS),
-    "attack rank R O": (NO_PERSONS, NO_PERSONS, COLUMNS, COLUMNS, COLUMNS, NO_PERSONS, NO_PERSONS),
-    "attack compare R O --defense round:5": (NO_PERSONS, NO_PERSONS, COLUMNS, COLUMNS, COLUMNS, NO_PERSONS, NO_PERSONS),
+    "attack reconstruct R O": (COLUMNS, COLUMNS, COLUMNS, NONE_HERE, COLUMNS, NO_PERSONS, NO_PERSONS),
+    "attack rank R O": (NO_PERSONS, NO_PERSONS, COLUMNS, NONE_HERE, COLUMNS, NO_PERSONS, NO_PERSONS),
+    "attack compare R O --defense round:5": (NO_PERSONS, NO_PERSONS, COLUMNS, NONE_HERE, COLUMNS, NO_PERSONS, NO_PERSONS),
     "ledger verify R": ("is a directory",) * len(FOLDERS),
 }  # fmt: skip
 RUNS: dict[str, tuple[str, str, dict[str, object], Any]] = {

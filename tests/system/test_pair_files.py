@@ -221,7 +221,7 @@ def test_files_of_units_may_be_named(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("|GQTYPE_PL|", "|GQTYPE|"), "no column GQTYPE_PL"),
+        (("|GQTYPE_PL|", "|GQTYPE|"), "lacks GQTYPE_PL of pl94-persons"),
         (("|3|0|2|", "|3|0|9|"), "VOTING_AGE"),
         (("MPD|1|56|", "MPD|1|x6|"), "codes that are not digits"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from censafe.api.arguments import public
@@ -34,6 +33,7 @@ def certificate(run: str | Path, out: str | Path, *, sentences: str | Path | Non
     """
     from censafe.api.releases import open_release
     from censafe.errors import StorageError, UsageError
+    from censafe.model.parsing import read_stored
     from censafe.publication.atomic import atomic_text, sha256_path
     from censafe.publication.certificate.anonymity import anonymity_page, read_sentences
 
@@ -48,7 +48,7 @@ def certificate(run: str | Path, out: str | Path, *, sentences: str | Path | Non
         raise StorageError(
             f"{path}: not the file that the run wrote; fix: repeat it with `censafe estimate {run}`"
         )
-    document = json.loads(path.read_text(encoding="utf-8"))
+    document = read_stored(path)
     if "anonymity" not in document:
         raise UsageError(
             f"{run}: the certificate has no section on anonymity; allowed: runs of topdown whose schemas are all of the configuration's own, "

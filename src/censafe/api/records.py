@@ -148,7 +148,7 @@ def draft_configuration(records: Path | str) -> str:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "persons.csv"
         >>> rows = [f"{place % 3};{place % 6};{'fm'[place % 2]}" for place in range(60)]
-        >>> _ = path.write_text("\\n".join(["region;district;sex", *rows]))
+        >>> _ = path.write_text(chr(10).join(["region;district;sex", *rows]))
         >>> [line for line in draft_configuration(path).splitlines() if line.startswith("geography")]
         ['geography = ["region", "district"]']
     """

@@ -26,7 +26,9 @@ _COLUMNS: Final = 6
 _SHOWN: Final = 3
 
 
-class _Near(NamedTuple):
+class NearForm(NamedTuple):
+    """The nearest form of a file: the share of its columns that are missing, and which, in words."""
+
     share: float
     words: str
 
@@ -48,7 +50,7 @@ def unrecognized(path: Path, files: Sequence[PackedFile], layouts: Sequence[Micr
             f"{path}: noisy measurement files, from which numbers follow by an estimate alone; fix: make it with 'censafe estimate topdown CONFIG OUT --measurements "
             f"{path}', and name its folder"
         )
-    found = [near for near in (_nearest(file, layouts) for file in files[:_SHOWN]) if near is not None]
+    found = [near for near in (nearest_form(file, layouts) for file in files[:_SHOWN]) if near is not None]
     words = "".join(f"; {near.words}" for near in sorted(found))
     empty = "" if files else "; it holds no files"
     return UsageError(
@@ -56,14 +58,14 @@ def unrecognized(path: Path, files: Sequence[PackedFile], layouts: Sequence[Micr
     )
 
 
-def _nearest(file: PackedFile, layouts: Sequence[MicrodataLayout]) -> _Near | None:
+def nearest_form(file: PackedFile, layouts: Sequence[MicrodataLayout]) -> NearForm | None:
     """The layout of which a file lacks the smallest share, with the columns by name."""
     try:
         header = text_header(file)
     except CensafeError as error:
-        return _Near(1.0, str(error))
+        return NearForm(1.0, str(error))
     if not header.names:
-        return _Near(1.0, f"{file} is empty or no text in UTF-8")
+        return NearForm(1.0, f"{file} is empty or no text in UTF-8")
     lacks = {one.name: missing_columns(one, header.names) for one in layouts}
     shares = [
         (len(missing) / len(layout.columns), layout.name)
@@ -74,6 +76,6 @@ def _nearest(file: PackedFile, layouts: Sequence[MicrodataLayout]) -> _Near | No
         return None
     share, name = min(shares)
     shown = f"{', '.join(header.written[:_COLUMNS])}{', ...' if len(header.names) > _COLUMNS else ''}"
-    return _Near(
+    return NearForm(
         share, f"{file} ({header.words}-delimited: {shown}) lacks {', '.join(lacks[name])} of {name}"
     )

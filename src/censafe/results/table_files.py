@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from censafe.errors import DataError
 from censafe.geography.area_tables import STORED, TEXT, column_names, number_faults, read_table, texts_of
 from censafe.geography.identifiers import plain_codes
 from censafe.geography.packed import PackedFile
+from censafe.model.parsing import parse_json
 from censafe.results.summary import AreaRecords, with_block_group
 
 Cells = Mapping[str, Mapping[str, int]]
@@ -139,7 +139,7 @@ def _table(file: PackedFile, codes: Mapping[str, str]) -> tuple[str, pa.Table] |
     if file.suffix not in (*TEXT, *STORED, _JSON) or "codebook" in file.name.lower():
         return None
     if file.suffix == _JSON:
-        rows = json.loads(_text(file))
+        rows = parse_json(_text(file), str(file), DataError)
         if not (
             isinstance(rows, list)
             and rows

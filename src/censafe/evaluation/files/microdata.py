@@ -15,7 +15,8 @@ from censafe.geography.area_tables import STORED
 from censafe.geography.packed import PackedFile, packed_files
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.outputs import microdata_layouts
-from censafe.results.microdata import MicrodataRows, coded, number_batches, text_header
+from censafe.results.forms import nearest_form
+from censafe.results.microdata import MicrodataRows, coded, number_batches, shows_cells, text_header
 from censafe.results.source import KnownForms, PublishedSource, recognize
 
 
@@ -91,9 +92,15 @@ def _microdata(path: Path) -> PublishedSource | None:
     if path.suffix.lower() in STORED or not path.exists():
         return None
     published = recognize(path, KnownForms(microdata_layouts()))
+    if published is None and path.is_file() and not is_district_microdata(path):
+        layouts = [one for one in microdata_layouts().values() if shows_cells(one)]
+        near = nearest_form(PackedFile(path), layouts)
+        if near is not None and near.share < _NEAR:
+            raise DataError(f"{near.words}; fix: give all columns of the microdata")
     return None if published is None or not published.rows else published
 
 
+_NEAR: Final = 0.25  # of the columns of microdata that a file may lack to be taken for damaged microdata
 _DISTRICT: Final = {"TABBLKST": 2, "TABBLKCOU": 4, "ENUMDIST": 4}
 _UNIT: Final = "EUID"
 _KIND: Final = "GQTYPE"

@@ -106,7 +106,7 @@ def scalar_functions() -> frozenset[str]:
 
     Example:
         >>> {"upper", "date_diff"} <= scalar_functions(), {"random", "count", "read_csv", "current_setting", "error"} & scalar_functions()
-        (True, frozenset())
+        (True, set())
     """
     with _engine() as con:
         rows = con.execute(

@@ -280,8 +280,8 @@ class Effects:
         name = self.histogram.name
         if config.read is not None:
             return any(one.name == name and one.rules[0].where is not None for one in config.read.histograms)
-        kept = self.histogram.exact_totals == published_levels(config)[-1]
-        return not self.person and self.structure.attribute is None and not kept
+        exact = self.histogram.exact_totals == published_levels(config)[-1]
+        return not self.person and self.structure.attribute is None and not exact
 
     def _by_level(self, items: tuple[Item, ...]) -> tuple[Fraction, ...]:
         if items not in self._norms:
