@@ -163,7 +163,7 @@ def test_what_is_no_geojson_is_refused(tmp_path: Path, text: str) -> None:
 class Places(TableSource):
     """Four blocks with counts."""
 
-    names, stamp, held, levels = AreaNames(), None, ("persons",), ("block",)
+    names, stamp, histogram_names, levels = AreaNames(), None, ("persons",), ("block",)
 
     def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
         return "block", BLOCKS, AreaBlocks(BLOCKS, np.arange(len(BLOCKS)))
