@@ -20,7 +20,10 @@ PARTICIPLES = {"found", "held", "wanted", "asked", "beside", "shown"}
 NAMED = (
     "attack/comparison/", "attack/defenses/", "attack/matching/", "attack/pages/", "attack/ranking/", "attack/reconstruction/", "attack/results",
     "attack/study", "attack/tables", "cli/", "estimation/", "evaluation/areas/", "evaluation/loss/", "evaluation/outputs",
-    "evaluation/pages/", "evaluation/summary/", "evaluation/tables/", "geography/", "model/", "planning/", "privacy/", "products/configuration/", "products/detailed/", "products/phsafe/",
+    "evaluation/pages/", "evaluation/summary/", "evaluation/tables/", "geography/", "model/", "planning/",
+    "population/blocks/", "population/detailed/", "population/examples", "population/files/", "population/findings", "population/household_rules",
+    "population/households/", "population/records/drafts", "population/records/expressions", "population/records/layout", "population/records/levels",
+    "population/synthetic/", "privacy/", "products/configuration/", "products/detailed/", "products/phsafe/",
     "products/run/", "publication/certificate/", "publication/groups/", "publication/intervals/", "publication/measurements/",
     "publication/pages/", "publication/tables/", "tabulation/",
 )  # fmt: skip

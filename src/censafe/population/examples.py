@@ -23,12 +23,12 @@ _HEADER = ("FILE", "COLUMN", "RULE", "MAFID")
 def write_examples(path: Path, checks: Iterable[Check], *, first: bool) -> None:
     """CONFIDENTIAL. Write MAFIDs of offending rows to a file that only its owner can read."""
     with _private_file(path, new=first) as stream:
-        held = Counter(tuple(row[:3]) for row in csv.reader(stream))
+        counts = Counter(tuple(row[:3]) for row in csv.reader(stream))
         writer = csv.writer(stream)
-        if not held:
+        if not counts:
             writer.writerow(_HEADER)
         for check in checks:
-            writer.writerows(_offenders(check, held))
+            writer.writerows(_offenders(check, counts))
 
 
 @contextmanager
@@ -49,10 +49,10 @@ def _private_file(path: Path, *, new: bool) -> Iterator[TextIO]:
         ) from None
 
 
-def _offenders(check: Check, held: Counter[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _offenders(check: Check, counts: Counter[tuple[str, ...]]) -> list[tuple[str, ...]]:
     finding = check.finding
     key = (finding.file, finding.column, finding.rule)
-    room = _MOST - held[key]
+    room = _MOST - counts[key]
     if check.offenders is None or room <= 0:
         return []
     table = check.offenders

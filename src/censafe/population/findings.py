@@ -68,10 +68,10 @@ def finding(
 def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Add up findings of the same rule, file and column, keeping first-seen order."""
     merged: dict[tuple[str, ...], Finding] = {}
-    for one in findings:
-        key = (one.file, one.column, one.rule, one.severity, one.problem)
+    for entry in findings:
+        key = (entry.file, entry.column, entry.rule, entry.severity, entry.problem)
         seen = merged.get(key)
-        merged[key] = replace(seen, rows=seen.rows + one.rows) if seen else one
+        merged[key] = replace(seen, rows=seen.rows + entry.rows) if seen else entry
     return tuple(merged.values())
 
 

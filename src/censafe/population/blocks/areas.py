@@ -29,7 +29,9 @@ from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
 
 
-def area_numbers(column: Any, kind: str, place: tuple[str, str], found: list[Finding]) -> NDArray[np.int32]:
+def area_numbers(
+    column: Any, kind: str, place: tuple[str, str], findings: list[Finding]
+) -> NDArray[np.int32]:
     """Area codes as numbers, int32; those that say so are the code of none."""
     import pyarrow as pa
 
@@ -39,13 +41,15 @@ def area_numbers(column: Any, kind: str, place: tuple[str, str], found: list[Fin
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        found += finding(file, name, "type", max(len(column), 1), "codes of areas that are not text", allowed)
+        findings += finding(
+            file, name, "type", max(len(column), 1), "codes of areas that are not text", allowed
+        )
         return np.full(len(column), none, np.int32)
     encoded = column.fill_null("").dictionary_encode()
     texts = np.char.strip(np.array(readable_texts(encoded.dictionary), np.str_))
     numbers = np.where(no_area(texts), none, pack_geocodes(texts, digits))
     rows = encoded.indices.to_numpy()
-    found += finding(
+    findings += finding(
         file, name, "form", int((numbers < 0)[rows].sum()), "codes of areas of another form", allowed
     )
     return np.where(numbers < 0, none, numbers).astype(np.int32)[rows]
@@ -71,15 +75,15 @@ def in_order(columns: Mapping[str, NDArray[np.int32]], codes: NDArray[np.int64])
     return BlockAreas(codes, aiannh, place, cousub)
 
 
-def block_numbers(table: Any, file: str, found: list[Finding]) -> NDArray[np.int64]:
+def block_numbers(table: Any, file: str, findings: list[Finding]) -> NDArray[np.int64]:
     """Geocodes of 16 digits of the rows of GRF-C, as numbers; -1 where they are wrong."""
     codes = block_codes(table)
-    found += finding(
+    findings += finding(
         file, ", ".join(BLOCK_NUMBER), "form", int((codes < 0).sum()), "codes of another form", "2, 3, 6 and 4 digits",
         "use the GRF-C file of the 2020 tabulation geography",
     )  # fmt: skip
     for doubt in doubtful_blocks(codes, np.zeros(len(codes), np.bool_)):
-        found += finding(
+        findings += finding(
             file,
             ", ".join(BLOCK_NUMBER),
             doubt.rule,
@@ -91,18 +95,18 @@ def block_numbers(table: Any, file: str, found: list[Finding]) -> NDArray[np.int
     return codes
 
 
-def areas_from_grfc(paths: tuple[Path, ...], codes: NDArray[np.int64], found: list[Finding]) -> BlockAreas:
+def areas_from_grfc(paths: tuple[Path, ...], codes: NDArray[np.int64], findings: list[Finding]) -> BlockAreas:
     """Areas of some blocks from GRF-C, which may have more blocks."""
-    known, columns, _ = _read_blocks(paths, found)
+    known, columns, _ = _read_blocks(paths, findings)
     order = np.argsort(known, kind="stable")
     known = known[order]
     name = paths[0].name
     repeated = int(np.count_nonzero((np.diff(known) == 0) & (known[1:] >= 0)))
-    found += finding(name, ", ".join(BLOCK_NUMBER), "duplicate", repeated, "blocks given twice", "one row a block",
+    findings += finding(name, ", ".join(BLOCK_NUMBER), "duplicate", repeated, "blocks given twice", "one row a block",
                      "use the GRF-C file of the 2020 tabulation geography")  # fmt: skip
     place = np.minimum(np.searchsorted(known, codes), len(known) - 1)
     missing = int(np.count_nonzero(known[place] != codes))
-    found += finding(name, ", ".join(BLOCK_NUMBER), "missing", missing, "blocks of the histograms that are not here",
+    findings += finding(name, ", ".join(BLOCK_NUMBER), "missing", missing, "blocks of the histograms that are not here",
                      "every block of the histograms", "use the GRF-C file of the same blocks")  # fmt: skip
     rows = order[place]
     areas = in_order({kind: column[rows] for kind, column in columns.items()}, codes)
@@ -125,13 +129,13 @@ class BlockList:
 
 def read_grfc_blocks(paths: tuple[Path, ...], rules: Sequence[LevelRule]) -> BlockList:
     """Read the blocks of some files GRF-C."""
-    found: list[Finding] = []
-    known, areas, texts = _read_blocks(paths, found, ("OIDTABBLK",))
+    findings: list[Finding] = []
+    known, areas, texts = _read_blocks(paths, findings, ("OIDTABBLK",))
     name = paths[0].name
     fix = "use the GRF-C file of the 2020 tabulation geography"
-    found += finding(name, ", ".join(BLOCK_NUMBER), "duplicate", len(known) - len(np.unique(known)),
+    findings += finding(name, ", ".join(BLOCK_NUMBER), "duplicate", len(known) - len(np.unique(known)),
                      "blocks given twice", "one row a block", fix)  # fmt: skip
-    raise_if_fatal(merge_findings(found), "block file GRF-C")
+    raise_if_fatal(merge_findings(findings), "block file GRF-C")
     spine = build_spine(known, rules)
     table, repeated = block_table(
         np.concatenate(texts), np.searchsorted(spine.leaf.codes, known).astype(np.int32)
@@ -145,23 +149,23 @@ def read_grfc_blocks(paths: tuple[Path, ...], rules: Sequence[LevelRule]) -> Blo
 
 
 def _read_blocks(
-    paths: tuple[Path, ...], found: list[Finding], identifier: tuple[str, ...] = ()
+    paths: tuple[Path, ...], findings: list[Finding], identifier: tuple[str, ...] = ()
 ) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int32]], list[NDArray[np.uint8]]]:
     """Geocodes of the rows of some files GRF-C, their areas by kind, and their identifiers where these are read."""
     codes, texts = [], []
     areas: dict[str, list[NDArray[np.int32]]] = {kind: [] for kind in BLOCK_AREA_COLUMNS}
     for path in paths:
         table = read_grfc(path, (*identifier, *BLOCK_NUMBER, *map(str.upper, BLOCK_AREA_COLUMNS)))
-        codes.append(block_numbers(table, path.name, found))
-        texts += [_texts(table.column(name), path.name, found) for name in identifier]
+        codes.append(block_numbers(table, path.name, findings))
+        texts += [_texts(table.column(name), path.name, findings) for name in identifier]
         for kind, parts in areas.items():
             name = kind.upper()
             column = table.column(name).combine_chunks()
-            parts.append(area_numbers(column, kind, (path.name, name), found))
+            parts.append(area_numbers(column, kind, (path.name, name), findings))
     return np.concatenate(codes), {kind: np.concatenate(parts) for kind, parts in areas.items()}, texts
 
 
-def _texts(column: Any, name: str, found: list[Finding]) -> NDArray[np.uint8]:
+def _texts(column: Any, name: str, findings: list[Finding]) -> NDArray[np.uint8]:
     """Identifiers without blanks around them as bytes, shape (rows, characters of OIDTB), zeros behind."""
     import pyarrow.compute as pc
 
@@ -170,7 +174,7 @@ def _texts(column: Any, name: str, found: list[Finding]) -> NDArray[np.uint8]:
     width = texts.dtype.itemsize
     lengths = np.char.str_len(texts)
     wrong = int(np.count_nonzero((lengths == 0) | (lengths > _BLOCK_TEXT)))
-    found += finding(name, "OIDTABBLK", "form", wrong, "identifiers that are empty, too long or no ASCII",
+    findings += finding(name, "OIDTABBLK", "form", wrong, "identifiers that are empty, too long or no ASCII",
                      f"1 to {_BLOCK_TEXT} characters of ASCII", "use the GRF-C file of the 2020 tabulation geography")  # fmt: skip
     out = np.zeros((len(texts), _BLOCK_TEXT), np.uint8)
     used = min(width, _BLOCK_TEXT)

@@ -80,7 +80,7 @@ def find_cef(folder: Path) -> Mapping[str, tuple[Path, ...]]:
             f"{folder}: {len(alone)} of the files CEF20_UNIT* and CEF20_PER* have no counterpart; allowed: pairs such as "
             "CEF20_UNIT_44.txt and CEF20_PER_44.txt; fix: add the missing ones, or remove the others"
         )
-    totals = {"totals": found} if (found := matching_files(folder, "CEF20_CNT*")) else {}
+    totals = {"totals": files} if (files := matching_files(folder, "CEF20_CNT*")) else {}
     return {"units": units, "persons": persons, **totals}
 
 
@@ -124,10 +124,12 @@ def read_cef(
         problems += facility_findings(persons, facilities, layout, names)
     raise_if_fatal(merge_findings(problems), "Census Edited File")
     occupancy = occupancy_of(blocks.spine, counts.units[:, 0], counts.occupied) if layout.occupied else None
-    held = None if layout.schema is None else persons
+    histograms = None if layout.schema is None else persons
     areas = in_order(blocks.areas, blocks.spine.leaf.codes)
     files = tuple(path for paths in records.values() for path in paths)
-    return BlockData(blocks.spine, held, facilities, occupancy, (), files, areas, merge_findings(problems))
+    return BlockData(
+        blocks.spine, histograms, facilities, occupancy, (), files, areas, merge_findings(problems)
+    )
 
 
 def _read_units(
@@ -138,8 +140,8 @@ def _read_units(
     file = FixedFile(path, _UNIT.width)
     for chunk in file.chunks():
         rows = _empty_units(int(np.count_nonzero(chunk == _LINE_FEED)) + 1)
-        held = parse_units(chunk, 0, KIND_OF_GQ, table, counts.states, seen, bad, foreign, rows)
-        parts.append(UnitColumns._make(column[:held].copy() for column in rows))
+        records = parse_units(chunk, 0, KIND_OF_GQ, table, counts.states, seen, bad, foreign, rows)
+        parts.append(UnitColumns._make(column[:records].copy() for column in rows))
     units = UnitColumns._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
     problems += file.findings(UNIT_RULES, _UNIT_WORDS, bad)
     problems += contradiction_findings((path.name, path.name), (), foreign=int(foreign[0]))
@@ -169,8 +171,8 @@ def _read_persons(
     file = FixedFile(path, _PERSON.width)
     for chunk in file.chunks():
         keys = np.zeros(int(np.count_nonzero(chunk == _LINE_FEED)) + 1, np.int64)
-        held = parse_persons(chunk, 0, KIND_OF_GQ, slots, units, met, bad, doubts, keys)
-        distinct, count = np.unique(keys[:held], return_counts=True)
+        records = parse_persons(chunk, 0, KIND_OF_GQ, slots, units, met, bad, doubts, keys)
+        distinct, count = np.unique(keys[:records], return_counts=True)
         counts.keys.append(distinct)
         counts.counts.append(count)
     problems += file.findings(PERSON_RULES, PERSON_WORDS, bad)
@@ -199,22 +201,24 @@ def total_findings(
     states = spine.leaf.codes // 10**14
     known, first = np.unique(states, return_index=True)
     block = np.repeat(np.arange(persons.nodes), np.diff(persons.node_ptr))
-    held = np.bincount(block, persons.count, persons.nodes).astype(np.int64)
-    sums = [np.add.reduceat(column, first) for column in (held, units[:, 0], units[:, 1:].sum(axis=1))]
-    found: list[Finding] = []
+    block_persons = np.bincount(block, persons.count, persons.nodes).astype(np.int64)
+    sums = [
+        np.add.reduceat(column, first) for column in (block_persons, units[:, 0], units[:, 1:].sum(axis=1))
+    ]
+    findings: list[Finding] = []
     for path in paths:
-        given = _read(path)
-        foreign = int((~np.isin(given[:, 0], known)).sum())
-        found += finding(path.name, TOTALS[0], "unknown-state", foreign, "states that GRF-C does not have",
+        totals = _read(path)
+        foreign = int((~np.isin(totals[:, 0], known)).sum())
+        findings += finding(path.name, TOTALS[0], "unknown-state", foreign, "states that GRF-C does not have",
                          "states of GRF-C", "take out these rows, or add the blocks of the states")  # fmt: skip
-        rows = given[np.isin(given[:, 0], known)]
+        rows = totals[np.isin(totals[:, 0], known)]
         place = np.searchsorted(known, rows[:, 0])
         for column, values in zip(TOTALS[1:], sums, strict=True):
             wrong = int(np.count_nonzero(values[place] != rows[:, TOTALS.index(column)]))
-            found += finding(path.name, column, "control-total", wrong,
+            findings += finding(path.name, column, "control-total", wrong,
                              "states whose records do not add up to the control total (rows are states)",
                              "records that add up", "copy the Census Edited Files again, or correct the totals")  # fmt: skip
-    return found
+    return findings
 
 
 def _read(path: Path) -> NDArray[np.int64]:

@@ -48,16 +48,18 @@ def read_ahead(parts: Iterator[_Part]) -> Iterator[_Part]:
             yield part
 
 
-def batches(path: Path, choices: tuple[_Names, ...], optional: _Names, found: list[Finding]) -> Iterator[Any]:
+def batches(
+    path: Path, choices: tuple[_Names, ...], optional: _Names, findings: list[Finding]
+) -> Iterator[Any]:
     """Record batches of a file that has the columns of one of the choices; otherwise a finding and none."""
     import pyarrow as pa
 
     try:
         if path.suffix.lower() == ".csv":
-            yield from _scan_csv(path, choices, optional, found)
+            yield from _scan_csv(path, choices, optional, findings)
         else:
             with open_parquet(path) as file:
-                names = _chosen(path, file.schema_arrow.names, choices, optional, found)
+                names = _chosen(path, file.schema_arrow.names, choices, optional, findings)
                 if names:
                     yield from file.iter_batches(_BATCH_ROWS, columns=names)
     except (
@@ -66,7 +68,7 @@ def batches(path: Path, choices: tuple[_Names, ...], optional: _Names, found: li
         UnicodeDecodeError,
         csv.Error,
     ):  # the last of names of columns
-        found.append(unreadable(path))
+        findings.append(unreadable(path))
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
 
@@ -78,16 +80,16 @@ def unreadable(path: Path) -> Finding:
 
 
 def parquet_columns(
-    path: Path, choices: tuple[_Names, ...], optional: _Names, found: list[Finding]
+    path: Path, choices: tuple[_Names, ...], optional: _Names, findings: list[Finding]
 ) -> list[str]:
     """The columns of a Parquet file that :func:`batches` reads; none, and a finding, where it has not those of any choice."""
     import pyarrow.parquet as pq
 
-    return _chosen(path, pq.read_schema(path).names, choices, optional, found)
+    return _chosen(path, pq.read_schema(path).names, choices, optional, findings)
 
 
 def _scan_csv(
-    path: Path, choices: tuple[_Names, ...], optional: _Names, found: list[Finding]
+    path: Path, choices: tuple[_Names, ...], optional: _Names, findings: list[Finding]
 ) -> Iterator[Any]:
     """Numbers are read as doubles, so that those that are not whole can be told."""
     import pyarrow as pa
@@ -97,51 +99,51 @@ def _scan_csv(
         line = stream.readline().decode("utf-8-sig", "replace").strip()
     other = [words for mark, words in DELIMITER_NAMES.items() if mark in line and "," not in line]
     if other:
-        found.append(
+        findings.append(
             Finding(path.name, "", "delimiter", "stop", 0, f"the file is {other[0]}-delimited", "comma-delimited text", _FIX)
         )  # fmt: skip
         return
     names = next(csv.reader([line]), [])
-    wanted = _chosen(path, names, choices, optional, found)
-    if wanted:
-        kinds = {name: pa.string() if name in _TEXTS else pa.float64() for name in wanted}
-        options = arrow_csv.ConvertOptions(column_types=kinds, include_columns=wanted, null_values=[""])
+    columns = _chosen(path, names, choices, optional, findings)
+    if columns:
+        kinds = {name: pa.string() if name in _TEXTS else pa.float64() for name in columns}
+        options = arrow_csv.ConvertOptions(column_types=kinds, include_columns=columns, null_values=[""])
         block = arrow_csv.ReadOptions(block_size=_CSV_BYTES)
         with arrow_csv.open_csv(path, read_options=block, convert_options=options) as reader:
             yield from reader
 
 
 def _chosen(
-    path: Path, names: list[str], choices: tuple[_Names, ...], optional: _Names, found: list[Finding]
+    path: Path, names: list[str], choices: tuple[_Names, ...], optional: _Names, findings: list[Finding]
 ) -> list[str]:
     """The columns to read: those of the first choice that the file has, and the optional ones that it has."""
     for columns in choices:
         if set(columns) <= set(names):
-            wanted = [*columns, *(name for name in optional if name in names)]
-            repeated = [name for name in wanted if names.count(name) > 1]
+            selection = [*columns, *(name for name in optional if name in names)]
+            repeated = [name for name in selection if names.count(name) > 1]
             if not repeated:
-                return wanted
-            found.append(
+                return selection
+            findings.append(
                 Finding(path.name, ", ".join(repeated), "header", "stop", 0, "columns repeated", "each column once", _FIX)
             )  # fmt: skip
             return []
     missing = [name for name in choices[-1] if name not in names]
     allowed = " or ".join(", ".join(columns) for columns in choices)
-    found.append(
+    findings.append(
         Finding(path.name, ", ".join(missing), "header", "stop", 0, "columns missing",
                 f"the columns {allowed}", _FIX)
     )  # fmt: skip
     return []
 
 
-def geocodes(column: Any, layout: HistogramLayout, name: str, found: list[Finding]) -> _Ints:
+def geocodes(column: Any, layout: HistogramLayout, name: str, findings: list[Finding]) -> _Ints:
     """Geocodes as numbers, -1 where they are wrong."""
     import pyarrow as pa
 
     coded = pa.types.is_dictionary(column.type)
     kind = column.type.value_type if coded else column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        found += finding(
+        findings += finding(
             name, "geocode", "type", len(column), "geocodes that are not text", layout.form.words
         )
         return np.full(len(column), -1, np.int64)
@@ -160,17 +162,17 @@ def geocodes(column: Any, layout: HistogramLayout, name: str, found: list[Findin
         allowed += " (state, county, tract, block group, block), or 15 without the block group"
     rows = encoded.indices.to_numpy()
     lost = (codes < 0) & _one_digit_short(texts, layout)
-    found += finding(
+    findings += finding(
         name, "geocode", "lost-zero", int(lost[rows].sum()), "geocodes that are one digit short; lost a leading zero?",
         f"{allowed}, leading zeros included", "write them again as text with all their digits; spreadsheets drop leading zeros",
     )  # fmt: skip
-    found += finding(
+    findings += finding(
         name, "geocode", "form", int(((codes < 0) & ~lost)[rows].sum()), "geocodes of another form", allowed
     )
     used = np.bincount(rows, minlength=len(texts)) > 0
     codes_used = np.where(used, codes, -1)
     for doubt in doubtful_blocks(codes_used, short >= 0) if layout.census_codes else ():
-        found += finding(
+        findings += finding(
             name, "geocode", doubt.rule, int(doubt.rows[rows].sum()), doubt.problem, doubt.allowed, doubt.fix
         )
     return codes[rows]
@@ -187,13 +189,13 @@ def _one_digit_short(texts: NDArray[np.str_], layout: HistogramLayout) -> NDArra
     return short >= 0
 
 
-def whole_column(column: Any, name: str, label: str, highest: int, found: list[Finding]) -> _Ints:
+def whole_column(column: Any, name: str, label: str, highest: int, findings: list[Finding]) -> _Ints:
     """Whole numbers from 0 to `highest`; 0 where they are not, with findings."""
     import pyarrow as pa
 
     allowed = f"whole numbers from 0 to {highest:,}"
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        found += finding(name, label, "type", max(len(column), 1), "values that are not numbers", allowed)
+        findings += finding(name, label, "type", max(len(column), 1), "values that are not numbers", allowed)
         return np.zeros(len(column), np.int64)
     missing = column.null_count
     values = column.fill_null(0).to_numpy(zero_copy_only=False)
@@ -203,8 +205,12 @@ def whole_column(column: Any, name: str, label: str, highest: int, found: list[F
         )
         negative = (values < 0) & ~fractional
         outside = (values > highest) & ~fractional
-    found += finding(name, label, "missing", missing, "values missing", allowed)
-    found += finding(name, label, "fractional", int(fractional.sum()), "values that are not whole", allowed)
-    found += finding(name, label, "negative", int(negative.sum()), "negative values", allowed)
-    found += finding(name, label, "domain", int(outside.sum()), "values outside the allowed range", allowed)
+    findings += finding(name, label, "missing", missing, "values missing", allowed)
+    findings += finding(
+        name, label, "fractional", int(fractional.sum()), "values that are not whole", allowed
+    )
+    findings += finding(name, label, "negative", int(negative.sum()), "negative values", allowed)
+    findings += finding(
+        name, label, "domain", int(outside.sum()), "values outside the allowed range", allowed
+    )
     return np.where(fractional | negative | outside, 0, values).astype(np.int64)

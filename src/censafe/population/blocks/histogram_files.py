@@ -71,35 +71,35 @@ def counts_of_files(
     """Counts of all batches with the name of their file, in the order of the rows."""
     columns = (("geocode", "cell"), ("geocode", *schema.names))
     for path in paths:
-        found: list[Finding] = []
+        findings: list[Finding] = []
         groups = [] if workers is None or path.suffix.lower() == ".csv" else list(_groups(path))
         if workers is None or len(groups) == 0:
-            rows = batches(path, columns, ("count",), found)
+            rows = batches(path, columns, ("count",), findings)
             for part in read_ahead(_counts(batch, path.name, layout, schema) for batch in rows):
                 yield path.name, part
         else:
-            wanted = parquet_columns(path, columns, ("count",), found)
-            parcels = [(path, group) for group in groups] if wanted else []
-            for result in workers.results(partial(_encoded, layout, schema, wanted), parcels):
+            names = parquet_columns(path, columns, ("count",), findings)
+            parcels = [(path, group) for group in groups] if names else []
+            for result in workers.results(partial(_encoded, layout, schema, names), parcels):
                 yield from ((path.name, part) for part in _decoded(result))
-        if found:
-            yield path.name, _nothing(found)
+        if findings:
+            yield path.name, _nothing(findings)
 
 
-def _nothing(found: list[Finding]) -> CellCounts:
+def _nothing(findings: list[Finding]) -> CellCounts:
     none = np.zeros(0, np.int64)
-    return CellCounts(none, none, none, none, False, found, [])
+    return CellCounts(none, none, none, none, False, findings, [])
 
 
 def _counts(batch: Any, name: str, layout: HistogramLayout, schema: Schema) -> CellCounts:
     places: list[Finding] = []
-    found: list[Finding] = []
+    findings: list[Finding] = []
     codes = geocodes(batch.column("geocode"), layout, name, places)
-    cells = _cells(batch, schema, name, found)
+    cells = _cells(batch, schema, name, findings)
     records = "count" not in batch.schema.names
     ones = np.ones(len(cells), np.int64)
-    counts = ones if records else whole_column(batch.column("count"), name, "count", MOST_COUNT, found)
-    return CellCounts(codes, cells, counts, ones, records, places, found)
+    counts = ones if records else whole_column(batch.column("count"), name, "count", MOST_COUNT, findings)
+    return CellCounts(codes, cells, counts, ones, records, places, findings)
 
 
 def _groups(path: Path) -> Iterator[list[int]]:
@@ -147,7 +147,9 @@ def _encoded(
 
 
 def _words(part: CellCounts) -> str:
-    places, cells = ([asdict(one) for one in found] for found in (part.place_findings, part.cell_findings))
+    places, cells = (
+        [asdict(one) for one in findings] for findings in (part.place_findings, part.cell_findings)
+    )
     return json.dumps({"records": part.records, "places": places, "cells": cells})
 
 
@@ -157,9 +159,9 @@ def _added(part: CellCounts, entries: Any) -> Any:
 
     columns = (part.codes, part.cells, part.counts, part.rows)
     rows = pa.table([pa.array(column) for column in columns], schema=entries)
-    found = rows.group_by(["code", "cell"], use_threads=False).aggregate([("count", "sum"), ("rows", "sum")])
+    sums = rows.group_by(["code", "cell"], use_threads=False).aggregate([("count", "sum"), ("rows", "sum")])
     names = ("code", "cell", "count_sum", "rows_sum")
-    return pa.RecordBatch.from_arrays([found[name].combine_chunks() for name in names], schema=entries)
+    return pa.RecordBatch.from_arrays([sums[name].combine_chunks() for name in names], schema=entries)
 
 
 def _decoded(result: bytes) -> Iterator[CellCounts]:
@@ -177,12 +179,14 @@ def _decoded(result: bytes) -> Iterator[CellCounts]:
             yield CellCounts(codes, flat, counts, rows, words["records"], places, cells)
 
 
-def _cells(batch: Any, schema: Schema, name: str, found: list[Finding]) -> _Ints:
+def _cells(batch: Any, schema: Schema, name: str, findings: list[Finding]) -> _Ints:
     if "cell" in batch.schema.names:
-        return whole_column(batch.column("cell"), name, "cell", schema.cells - 1, found)
+        return whole_column(batch.column("cell"), name, "cell", schema.cells - 1, findings)
     cell = np.zeros(batch.num_rows, np.int64)
     for attribute in schema.attributes:
-        level = whole_column(batch.column(attribute.name), name, attribute.name, attribute.levels - 1, found)
+        level = whole_column(
+            batch.column(attribute.name), name, attribute.name, attribute.levels - 1, findings
+        )
         cell = cell * attribute.levels + level
     return cell
 
@@ -231,12 +235,12 @@ def read_columns(
         grfc: block files GRF-C with the areas of blocks of 16 digits, for unit files without columns of them.
     """
     persons, units = records.get("histogram", ()), records["units"]
-    found, given = _read_units(units, layout)
-    raise_if_fatal(merge_findings(found), "unit histograms")
-    blocks, order = _located(given.codes, layout, crosswalks)
-    spine, values = blocks.spine, given.values[order]
+    findings, table = _read_units(units, layout)
+    raise_if_fatal(merge_findings(findings), "unit histograms")
+    blocks, order = _located(table.codes, layout, crosswalks)
+    spine, values = blocks.spine, table.values[order]
     facilities = values[:, : len(layout.unit_columns)].astype(np.int32)
-    areas = in_order({kind: column[order] for kind, column in given.areas.items()}, spine.leaf.codes)
+    areas = in_order({kind: column[order] for kind, column in table.areas.items()}, spine.leaf.codes)
     problems: list[Finding] = []
     if grfc and areas is None:
         areas = areas_from_grfc(grfc, spine.leaf.codes, problems)
@@ -248,21 +252,21 @@ def read_columns(
         problems += facility_findings(histograms, facilities, layout, (persons[0].name, units[0].name))
         raise_if_fatal(problems, "histograms of persons")
     others = {}
-    for one in layout.others:
-        name = records[one.name][0].name
+    for other in layout.others:
+        name = records[other.name][0].name
         problems = []
-        counts = _histograms(records[one.name], blocks, layout, one.schema, problems, one.name, workers)
-        problems += zero_findings(counts, one.empty, name, "records")
-        raise_if_fatal(problems, f"histograms of {one.name}")
-        others[one.name] = counts
+        counts = _histograms(records[other.name], blocks, layout, other.schema, problems, other.name, workers)
+        problems += zero_findings(counts, other.empty, name, "records")
+        raise_if_fatal(problems, f"histograms of {other.name}")
+        others[other.name] = counts
     occupancy = occupancy_of(spine, values[:, 0], values[:, -1]) if layout.occupied else None
-    everything = (*persons, *units, *(path for one in layout.others for path in records[one.name]))
+    everything = (*persons, *units, *(path for other in layout.others for path in records[other.name]))
     return BlockData(spine, histograms, facilities, occupancy, (), everything, areas, (), others)
 
 
 def _located(codes: _Ints, layout: HistogramLayout, crosswalks: tuple[Path, ...]) -> tuple[_Blocks, _Ints]:
     """The blocks with the areas of the crosswalk in their geocodes, and the rows of the unit file in the order of the tree."""
-    whole = codes
+    full_codes = codes
     if layout.crosswalk:
         if len(crosswalks) != 1:
             columns = ", ".join(level.column for level in layout.crosswalk)
@@ -272,8 +276,8 @@ def _located(codes: _Ints, layout: HistogramLayout, crosswalks: tuple[Path, ...]
             )
         lengths = {level.column: level.length for level in layout.crosswalk}
         areas = read_crosswalk(crosswalks[0], tuple(lengths), codes, layout.form, lengths)
-        whole = with_areas(codes, layout.crosswalk, areas, layout.form)
-    spine, order = build_spine(whole, layout.rules), np.argsort(whole)
+        full_codes = with_areas(codes, layout.crosswalk, areas, layout.form)
+    spine, order = build_spine(full_codes, layout.rules), np.argsort(full_codes)
     rising = np.argsort(codes)
     place = np.empty(len(codes), np.int64)
     place[order] = np.arange(len(codes))
@@ -282,42 +286,42 @@ def _located(codes: _Ints, layout: HistogramLayout, crosswalks: tuple[Path, ...]
 
 def _read_units(paths: tuple[Path, ...], layout: HistogramLayout) -> tuple[list[Finding], _Units]:
     columns = (*layout.unit_columns, *(("occupied",) if layout.occupied else ()))
-    found: list[Finding] = []
+    findings: list[Finding] = []
     codes, values = [np.zeros(0, np.int64)], [np.zeros((0, len(columns)), np.int64)]
     areas: dict[str, list[NDArray[np.int32]]] = {kind: [] for kind in BLOCK_AREA_COLUMNS}
     for path in paths:
-        for batch in read_ahead(batches(path, (("geocode", *columns),), tuple(BLOCK_AREA_COLUMNS), found)):
-            codes.append(geocodes(batch.column("geocode"), layout, path.name, found))
+        for batch in read_ahead(batches(path, (("geocode", *columns),), tuple(BLOCK_AREA_COLUMNS), findings)):
+            codes.append(geocodes(batch.column("geocode"), layout, path.name, findings))
             numbers = [
-                whole_column(batch.column(name), path.name, name, MOST_COUNT, found) for name in columns
+                whole_column(batch.column(name), path.name, name, MOST_COUNT, findings) for name in columns
             ]
             values.append(np.array(numbers, np.int64).reshape(len(columns), batch.num_rows).T)
             for kind in set(BLOCK_AREA_COLUMNS) & set(batch.schema.names):
-                areas[kind].append(area_numbers(batch.column(kind), kind, (path.name, kind), found))
+                areas[kind].append(area_numbers(batch.column(kind), kind, (path.name, kind), findings))
     known = {kind: np.concatenate(parts) for kind, parts in areas.items() if parts}
     units = _Units(np.concatenate(codes), np.concatenate(values), known)
-    return found + ([] if found else _unit_findings(paths[0].name, units, layout)), units
+    return findings + ([] if findings else _unit_findings(paths[0].name, units, layout)), units
 
 
 def _unit_findings(name: str, units: _Units, layout: HistogramLayout) -> list[Finding]:
     blocks, codes = len(units.codes), units.codes
     rising = codes if bool((np.diff(codes) >= 0).all()) else np.sort(codes)
-    found = finding(name, "geocode", "duplicate", int((np.diff(rising) == 0).sum()), "blocks given twice",
+    findings = finding(name, "geocode", "duplicate", int((np.diff(rising) == 0).sum()), "blocks given twice",
                     "one row a block")  # fmt: skip
     for kind, column in units.areas.items():
-        found += finding(name, kind, "header", blocks - len(column), "blocks of files that lack a column others have",
+        findings += finding(name, kind, "header", blocks - len(column), "blocks of files that lack a column others have",
                          "the same columns in all files of units")  # fmt: skip
     if not blocks:
-        found.append(Finding(name, "", "header-only", "stop", 0, "there are no blocks", "one row a block",
+        findings.append(Finding(name, "", "header-only", "stop", 0, "there are no blocks", "one row a block",
                              _FIX))  # fmt: skip
     if layout.occupied:
         more = int(np.count_nonzero(units.values[:, -1] > units.values[:, 0]))
         homes = layout.unit_columns[0]
-        found += finding(
+        findings += finding(
             name, f"occupied, {homes}", "occupied", more, "more occupied housing units than housing units",
             f"occupied at most {homes}",
         )  # fmt: skip
-    return found
+    return findings
 
 
 def _histograms(
@@ -330,22 +334,22 @@ def _histograms(
     workers: EngineWorkers | None = None,
 ) -> ExactHistograms:
     """The histograms of a file; `problems` takes what is wrong with them as a whole."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     added, repeats_allowed = 0, False  # rows of files that may not repeat a key were added up already
     for name, part in counts_of_files(paths, layout, schema, workers):
         block, foreign = blocks.find(part.codes)
-        found += part.place_findings
-        found += finding(
+        findings += part.place_findings
+        findings += finding(
             name, "geocode", "unknown-block", int(part.rows[foreign].sum()), "blocks that the unit file does not have",
             "blocks of the unit file", "add the block to the unit file, or correct the geocode",
         )  # fmt: skip
-        found += part.cell_findings
+        findings += part.cell_findings
         keys.append(block * schema.cells + part.cells)
         counts.append(part.counts)
         added += int(part.rows.sum()) - len(part.rows)
         repeats_allowed |= part.records
-    raise_if_fatal(merge_findings(found), f"histograms of {what}")
+    raise_if_fatal(merge_findings(findings), f"histograms of {what}")
     name = paths[0].name
     histograms, repeated, large = histograms_of(
         blocks.spine, np.concatenate(keys), np.concatenate(counts), schema.cells

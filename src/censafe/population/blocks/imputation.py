@@ -46,30 +46,30 @@ def impute_quarters(cells: _Ints, quarters: _Ints) -> _Ints | None:
     left = cells.copy()
     split = np.zeros((8, *cells.shape), np.int64)
     for level, groups in _ORDER:
-        wanted = int(quarters[level])
+        remaining = int(quarters[level])
         for ages in groups:
             taken = np.zeros_like(left)
             rows = list(ages)
-            taken[rows] = _in_proportion(left[rows], min(wanted, int(left[rows].sum())))
+            taken[rows] = _in_proportion(left[rows], min(remaining, int(left[rows].sum())))
             left -= taken
             split[level] += taken
-            wanted -= int(taken.sum())
-        if wanted:
+            remaining -= int(taken.sum())
+        if remaining:
             return None
     split[0] = left
     return split
 
 
-def _in_proportion(held: _Ints, wanted: int) -> _Ints:
-    """Take `wanted` persons from cells in proportion to what they hold; ties go to the earlier cell."""
-    total = int(held.sum())
-    if wanted == 0:
-        return np.zeros_like(held)
-    parts, remainder = np.divmod(held * wanted, total)
+def _in_proportion(cells: _Ints, persons: int) -> _Ints:
+    """Take some persons from cells in proportion to their counts; ties go to the earlier cell."""
+    total = int(cells.sum())
+    if persons == 0:
+        return np.zeros_like(cells)
+    parts, remainder = np.divmod(cells * persons, total)
     order = np.argsort(-remainder.reshape(-1), kind="stable")
     flat = parts.reshape(-1)
-    flat[order[: wanted - int(flat.sum())]] += 1
-    return flat.reshape(held.shape)
+    flat[order[: persons - int(flat.sum())]] += 1
+    return flat.reshape(cells.shape)
 
 
 def block_cells(tables: _Tables, rows: slice) -> _Ints:
@@ -108,8 +108,8 @@ def imputed_cells(tables: _Tables) -> tuple[_Ints, _Ints, int]:
                 (cell,) = np.nonzero(flat)
                 keys.append((first + row) * flat.size + cell)
                 counts.append(flat[cell])
-        held = cells.reshape(len(cells), -1) * plain[:, None]
-        block, cell = np.nonzero(held)
-        keys.append((first + block) * (8 * held.shape[1]) + cell)
-        counts.append(held[block, cell])
+        plain_cells = cells.reshape(len(cells), -1) * plain[:, None]
+        block, cell = np.nonzero(plain_cells)
+        keys.append((first + block) * (8 * plain_cells.shape[1]) + cell)
+        counts.append(plain_cells[block, cell])
     return np.concatenate(keys), np.concatenate(counts), failed

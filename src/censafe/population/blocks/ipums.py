@@ -62,7 +62,7 @@ RULES = (
 ) = range(len(RULES))
 _VACANT_UNIT, _NOT_REPORTED = 8, 9
 # what is remembered between lines: of the household, and how many districts there are
-_HOUSEHOLD, _DISTRICT, _KIND, _IS_VACANT, _EXPECTED, _MET, _FOUND = range(7)
+_HOUSEHOLD, _DISTRICT, _KIND, _IS_VACANT, _EXPECTED, _MET, _DISTRICT_COUNT = range(7)
 _Ints = NDArray[np.int64]
 _kernel = compiled()
 
@@ -94,18 +94,18 @@ def empty_districts(room: int) -> Districts:
 
 
 @_kernel
-def _district(found: Districts, place: _Ints, code: int) -> int:
+def _district(districts: Districts, place: _Ints, code: int) -> int:
     """Position of a district, a new one where it is not there yet."""
-    mask = len(found.slots) - 1
+    mask = len(districts.slots) - 1
     slot = slot_of(code, mask)
-    while found.slots[slot] >= 0:
-        if found.codes[found.slots[slot]] == code:
-            return found.slots[slot]
+    while districts.slots[slot] >= 0:
+        if districts.codes[districts.slots[slot]] == code:
+            return districts.slots[slot]
         slot = (slot + 1) & mask
-    new = place[_FOUND]
-    found.slots[slot] = new
-    found.codes[new] = code
-    place[_FOUND] = new + 1
+    new = place[_DISTRICT_COUNT]
+    districts.slots[slot] = new
+    districts.codes[new] = code
+    place[_DISTRICT_COUNT] = new + 1
     return new
 
 
@@ -126,7 +126,7 @@ def _household(
     at: int,
     kinds: NDArray[np.int8],
     seen: NDArray[np.uint64],
-    found: Districts,
+    districts: Districts,
     place: _Ints,
     bad: _Ints,
 ) -> None:
@@ -157,14 +157,14 @@ def _household(
         bad[_GEOCODE] += 1
         state, county, district = 0, 0, 0
     code = (state * 10**4 + county) * 10**4 + district
-    if place[_FOUND] == 0 or found.codes[place[_DISTRICT]] != code:
-        place[_DISTRICT] = _district(found, place, code)
-    found.units[place[_DISTRICT], _VACANT_UNIT if place[_IS_VACANT] else kind] += 1
+    if place[_DISTRICT_COUNT] == 0 or districts.codes[place[_DISTRICT]] != code:
+        place[_DISTRICT] = _district(districts, place, code)
+    districts.units[place[_DISTRICT], _VACANT_UNIT if place[_IS_VACANT] else kind] += 1
 
 
 @_kernel
 def _person(
-    text: NDArray[np.uint8], at: int, hispanic9: bool, found: Districts, place: _Ints, bad: _Ints
+    text: NDArray[np.uint8], at: int, hispanic9: bool, districts: Districts, place: _Ints, bad: _Ints
 ) -> None:
     if place[_HOUSEHOLD] < 0 or number_at(text, at, _P_SERIAL_AT) != place[_HOUSEHOLD]:
         bad[_ORPHAN] += 1
@@ -186,7 +186,7 @@ def _person(
     if outside(_ORIGINS, origin):
         bad[_HISPAN] += 1
     cell = ((place[_KIND] * 2 + (age >= 18)) * 2 + hispanic) * 6 + race - 1
-    found.cells[place[_DISTRICT], cell] += 1
+    districts.cells[place[_DISTRICT], cell] += 1
     place[_MET] += 1
 
 
@@ -197,7 +197,7 @@ def add_lines(
     kinds: NDArray[np.int8],
     hispanic9: bool,
     seen: NDArray[np.uint64],
-    found: Districts,
+    districts: Districts,
     place: _Ints,
     bad: _Ints,
 ) -> int:
@@ -209,13 +209,13 @@ def add_lines(
             bad[_LENGTH] += 1
             place[_EXPECTED] = -1
         elif text[at] == _HOUSEHOLD_RECORD:
-            if place[_FOUND] == len(found.codes):
+            if place[_DISTRICT_COUNT] == len(districts.codes):
                 return at
             if place[_EXPECTED] >= 0 and place[_EXPECTED] != place[_MET]:
                 bad[_NUMPREC] += 1
-            _household(text, at, kinds, seen, found, place, bad)
+            _household(text, at, kinds, seen, districts, place, bad)
         elif text[at] == _PERSON_RECORD:
-            _person(text, at, hispanic9, found, place, bad)
+            _person(text, at, hispanic9, districts, place, bad)
         else:
             bad[_RECTYPE] += 1
         at = after
@@ -253,19 +253,19 @@ def read_ipums(paths: tuple[Path, ...], layout: HistogramLayout, *, hispanic9: b
             f"{paths[0].name}: an extract of 1940 holds hhgq x age18plus x hispanic x race (8 x 2 x 2 x 6) and nine kinds of unit, "
             "which is not the schema of this configuration; fix: use the configuration e2e-1940"
         )
-    found, problems = empty_districts(_FIRST_ROOM), list[Finding]()
+    districts, problems = empty_districts(_FIRST_ROOM), list[Finding]()
     seen = np.zeros(MOST_SERIAL // 64 + 1, np.uint64)
     place = new_place()
     for path in paths:
-        found = _add_file(path, hispanic9, seen, found, place, problems)
+        districts = _add_file(path, hispanic9, seen, districts, place, problems)
     raise_if_fatal(merge_findings(problems), "extract of 1940")
-    districts = int(place[_FOUND])
-    if not districts:
+    count = int(place[_DISTRICT_COUNT])
+    if not count:
         raise DataError(f"{paths[0].name}: there are no records; allowed: one household record or more")
-    spine = build_spine(found.codes[:districts], layout.rules)
-    order = np.argsort(found.codes[:districts])
-    persons = table_histograms(spine, found.cells[:districts][order])
-    facilities = found.units[:districts][order]
+    spine = build_spine(districts.codes[:count], layout.rules)
+    order = np.argsort(districts.codes[:count])
+    persons = table_histograms(spine, districts.cells[:count][order])
+    facilities = districts.units[:count][order]
     name = paths[0].name
     problems += no_persons(name, int(persons.count.sum(dtype=np.int64)))
     problems += facility_findings(persons, facilities, layout, (name, name))
@@ -277,29 +277,33 @@ def _add_file(
     path: Path,
     hispanic9: bool,
     seen: NDArray[np.uint64],
-    found: Districts,
+    districts: Districts,
     place: NDArray[np.int64],
     problems: list[Finding],
 ) -> Districts:
     """Add up one file; the districts, in a larger table where there was no room."""
     bad = np.zeros(len(RULES), np.int64)
-    place[:_FOUND] = new_place()[:_FOUND]
+    place[:_DISTRICT_COUNT] = new_place()[:_DISTRICT_COUNT]
     file = FixedFile(path, WIDTH)
     for chunk in file.chunks():
-        at = 0
-        while (at := add_lines(chunk, at, KIND_OF_GQTYPE, hispanic9, seen, found, place, bad)) < len(chunk):
-            found = _doubled(found)
+        at, stop = 0, len(chunk)
+        while (at := add_lines(chunk, at, KIND_OF_GQTYPE, hispanic9, seen, districts, place, bad)) < stop:
+            districts = _doubled(districts)
     short = 0 <= place[_MET] < place[_EXPECTED]
     problems += file.findings(RULES, _WORDS, bad)
     problems += _household_findings(path.name, int(bad[_NUMPREC]), bool(short) and not file.cut)
-    return found
+    return districts
 
 
-def _doubled(found: Districts) -> Districts:
-    room = len(found.codes)
+def _doubled(districts: Districts) -> Districts:
+    room = len(districts.codes)
     larger = empty_districts(2 * room)
-    larger.codes[:room], larger.cells[:room], larger.units[:room] = found.codes, found.cells, found.units
-    fill_slots(larger.slots, found.codes)
+    larger.codes[:room], larger.cells[:room], larger.units[:room] = (
+        districts.codes,
+        districts.cells,
+        districts.units,
+    )
+    fill_slots(larger.slots, districts.codes)
     return larger
 
 

@@ -72,8 +72,8 @@ class HistogramLayout:
     @property
     def form(self) -> GeocodeForm:
         """What the geocode of a block looks like in the files."""
-        whole = self.rules[-1].form
-        return replace(whole, length=whole.length - sum(level.length for level in self.crosswalk))
+        leaf_form = self.rules[-1].form
+        return replace(leaf_form, length=leaf_form.length - sum(level.length for level in self.crosswalk))
 
     @property
     def census_codes(self) -> bool:
@@ -238,12 +238,12 @@ def facility_findings(
         blocks, entries = len(pointer) - 1, slice(int(pointer[0]), int(pointer[-1]))
         block = np.repeat(np.arange(blocks), np.diff(pointer))
         kinds = block * levels + layout.kind_of_cell[persons.cell[entries]]
-        held = np.bincount(kinds, persons.count[entries], blocks * levels).reshape(-1, levels)
+        residents = np.bincount(kinds, persons.count[entries], blocks * levels).reshape(-1, levels)
         units = facilities[first : first + blocks, :levels].astype(np.int64)
-        absent = (held > 0) & (units == 0)
+        absent = (residents > 0) & (units == 0)
         none += int(absent.any(axis=1).sum())
-        over += int(((held > units * np.array(layout.most)) & ~absent).any(axis=1).sum())
-        under += int((held < units * np.array(layout.least)).any(axis=1).sum())
+        over += int(((residents > units * np.array(layout.most)) & ~absent).any(axis=1).sum())
+        under += int((residents < units * np.array(layout.least)).any(axis=1).sum())
     columns = f"{layout.unit_columns[0]} to {layout.unit_columns[levels - 1]}"
     most = ", ".join(f"{value:,}" for value in sorted(set(layout.most)))
     return [

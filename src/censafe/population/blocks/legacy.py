@@ -86,23 +86,26 @@ class _Header:
 def find_legacy(folder: Path) -> tuple[Path, ...]:
     """The header and the three segments in a folder, or nothing."""
     names = ("geo", "00001", "00002", "00003")
-    found = [matching_files(folder, f"??{name}*.pl") for name in names]
-    if not any(found):
+    matches = [matching_files(folder, f"??{name}*.pl") for name in names]
+    if not any(matches):
         return ()
     older = [
-        path.name for files in found for path in files if re.search(r"20[01]0\.pl$", path.name, re.IGNORECASE)
+        path.name
+        for files in matches
+        for path in files
+        if re.search(r"20[01]0\.pl$", path.name, re.IGNORECASE)
     ]
     if older:
         raise DataError(
             f"{folder}: {older[0]} is of the vintage {older[0][-7:-3]}, whose header has fixed widths and whose tables are other ones; allowed: the P.L. 94-171 "
             "files of 2020 (??geo2020.pl, ??000012020.pl, ??000022020.pl, ??000032020.pl)"
         )
-    if any(len(files) != 1 for files in found):
+    if any(len(files) != 1 for files in matches):
         raise DataError(
-            f"{folder}: {', '.join(str(len(files)) for files in found)} files named ??geo*.pl, ??00001*.pl, ??00002*.pl and "
+            f"{folder}: {', '.join(str(len(files)) for files in matches)} files named ??geo*.pl, ??00001*.pl, ??00002*.pl and "
             "??00003*.pl; allowed: one of each; fix: keep one state's header and three segments in the folder"
         )
-    return tuple(files[0] for files in found)
+    return tuple(files[0] for files in matches)
 
 
 def read_legacy(places: tuple[Path | PackedFile, ...], layout: HistogramLayout) -> BlockData:
@@ -183,14 +186,14 @@ def _header(path: PackedFile) -> _Header:
         codes = codes * 10**digits + np.maximum(part, 0)
     records = _numbers(_texts(table, LOGRECNO))
     repeated = int(np.count_nonzero((np.diff(all_records) == 0) & (all_records[1:] >= 0)))
-    found: list[Finding] = wrong
+    findings: list[Finding] = wrong
     areas = {
-        kind: area_numbers(table.column(f"f{field}").combine_chunks(), kind, (path.name, name), found)
+        kind: area_numbers(table.column(f"f{field}").combine_chunks(), kind, (path.name, name), findings)
         for kind, (field, name) in _AREA_FIELDS.items()
     }
     raise_if_fatal(
         [
-            *found,
+            *findings,
             *finding(path.name, "STATE, COUNTY, TRACT, BLKGRP, BLOCK", "form", int(bad.sum()),
                      "codes of another form", "2, 3, 6, 1 and 4 digits"),
             *(
@@ -268,13 +271,13 @@ def _segment(path: PackedFile, number: int, header: _Header, records: _Ints) -> 
 
 def _sum_findings(tables: _Tables, files: tuple[PackedFile, ...]) -> list[Finding]:
     """Totals that are not the sums of their items, and negative items."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     place = {name: path.name for path, names in zip(files[1:], _SEGMENTS, strict=True) for name in names}
     for name, values in tables.items():
-        found += finding(place[name], name, "negative", int((values < 0).any(axis=1).sum()),
+        findings += finding(place[name], name, "negative", int((values < 0).any(axis=1).sum()),
                          "blocks with negative items (rows are blocks)", "zero or more", "copy the file again")  # fmt: skip
     for name, wrong in _wrong_sums(tables).items():
-        found += finding(place[name], name, "sums", int(wrong.sum()),
+        findings += finding(place[name], name, "sums", int(wrong.sum()),
                          "blocks whose total is not the sum of its items (rows are blocks)", "tables that add up",
                          "copy the file again")  # fmt: skip
     blocks = len(tables["P1"])
@@ -282,7 +285,7 @@ def _sum_findings(tables: _Tables, files: tuple[PackedFile, ...]) -> list[Findin
         int((block_cells(tables, slice(first, first + CHUNK)) < 0).any(axis=(1, 2)).sum())
         for first in range(0, blocks, CHUNK)
     )
-    return found + finding(
+    return findings + finding(
         place["P4"], "P1, P2, P3, P4", "cells", negative,
         "blocks with a part larger than the whole (rows are blocks)", "P4 within P2 and P3, and both within P1",
         "copy the files again",
@@ -294,9 +297,9 @@ def _wrong_sums(tables: _Tables) -> dict[str, NDArray[np.bool_]]:
     races, kinds = np.array(RACE_ITEMS), list(GQ_ITEMS)
     p1, p2, p3, p4 = (tables[name] for name in ("P1", "P2", "P3", "P4"))
     wrong = {name: tables[name][:, 0] != tables[name][:, races].sum(axis=1) for name in ("P1", "P3")}
-    for name, table, whole in (("P2", p2, p1), ("P4", p4, p3)):
+    for name, table, base in (("P2", p2, p1), ("P4", p4, p3)):
         parts = table[:, 1] + table[:, races + 2].sum(axis=1)
-        wrong[name] = (table[:, 0] != parts) | (table[:, 0] != whole[:, 0])
+        wrong[name] = (table[:, 0] != parts) | (table[:, 0] != base[:, 0])
     wrong["P5"] = tables["P5"][:, 0] != tables["P5"][:, kinds].sum(axis=1)
     wrong["H1"] = tables["H1"][:, 0] != tables["H1"][:, 1:].sum(axis=1)
     return wrong

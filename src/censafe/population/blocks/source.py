@@ -27,7 +27,7 @@ _HOLDS: Final[Mapping[Reader, str]] = {
     "ipums-1940": "an IPUMS extract of 1940",
     "cef": "Census Edited Files",
 }
-_WANTED: Final[Mapping[Reader, str]] = {
+_EXPECTED: Final[Mapping[Reader, str]] = {
     "histogram": "histogram.parquet and units.parquet (or .csv, or folders of these names)",
     "pl94": "the four P.L. 94-171 files of a state (??geo*.pl, ??00001*.pl, ??00002*.pl, ??00003*.pl)",
     "ipums-1940": "*.dat or *.dat.gz, records of 273 characters",
@@ -71,22 +71,22 @@ def block_files(
         "ipums-1940": lambda place: {"extract": find_ipums(place)},
         "cef": find_cef,
     }
-    found = {name: records for name, find in finders.items() if any((records := find(folder)).values())}
-    if len(found) > 1:
+    candidates = {name: records for name, find in finders.items() if any((records := find(folder)).values())}
+    if len(candidates) > 1:
         raise DataError(
-            f"{folder}: both {' and '.join(_HOLDS[name] for name in found)}; fix: keep one of them"
+            f"{folder}: both {' and '.join(_HOLDS[name] for name in candidates)}; fix: keep one of them"
         )
-    chosen = next(iter(found), reader or "histogram")
+    chosen = next(iter(candidates), reader or "histogram")
     if reader is not None and chosen != reader:
         raise DataError(f"{folder}: the folder holds {_HOLDS[chosen]}; fix: --set reader={chosen}")
-    records = found.get(chosen, {})
+    records = candidates.get(chosen, {})
     missing = [name for name, paths in records.items() if not paths]
     if missing or not records:
         names = missing or list(tables)
         what = (
             f"no input file for {' and '.join(names)}" if chosen in ("histogram", "cef") else "no input file"
         )
-        allowed = ", or ".join(_WANTED.values()) if reader is None or not records else _WANTED[chosen]
+        allowed = ", or ".join(_EXPECTED.values()) if reader is None or not records else _EXPECTED[chosen]
         raise DataError(f"{folder}: {what}; allowed: {allowed}{packed_words(folder)}")
     public = matching_files(folder, "GRF-C*.txt")
     return BlockFiles(chosen, records, public, matching_files(folder, _CROSSWALKS))
@@ -101,10 +101,10 @@ def attribute_source(files: BlockFiles) -> str:
     if files.reader == "pl94":
         return "the geographic header of the P.L. 94-171 files"
     if files.reader == "histogram":
-        found = set(BLOCK_AREA_COLUMNS).intersection(*map(_column_names, files.records["units"]))
-        if found:
+        columns = set(BLOCK_AREA_COLUMNS).intersection(*map(_column_names, files.records["units"]))
+        if columns:
             names = ", ".join(BLOCK_AREA_COLUMNS)
-            return f"the columns {names} of the units" if len(found) == len(BLOCK_AREA_COLUMNS) else ""
+            return f"the columns {names} of the units" if len(columns) == len(BLOCK_AREA_COLUMNS) else ""
     return ", ".join(path.name for path in files.public) if files.reader != "ipums-1940" else ""
 
 

@@ -57,8 +57,8 @@ class CefRecords:
     def labels(self) -> dict[str, str]:
         """How messages call the tables."""
         records: TableName = "persons" if self.name == "persons" else "units"
-        found = {"blocks": self.cef.labels["geo"], self.name: self.cef.labels[records]}
-        return found | ({"totals": self.totals_files.label} if self.totals_files else {})
+        labels = {"blocks": self.cef.labels["geo"], self.name: self.cef.labels[records]}
+        return labels | ({"totals": self.totals_files.label} if self.totals_files else {})
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -137,14 +137,14 @@ class CefRecords:
                 query = (
                     f"SELECT DISTINCT TRY_CAST({key} AS BIGINT) AS k FROM {self._scan('home', entry.state)}"
                 )
-                found = con.execute(f"SELECT k FROM ({query}) WHERE k IS NOT NULL").fetchnumpy()["k"]
-            ordinals = areas.find(np.asarray(found, np.int64))
+                numbers = con.execute(f"SELECT k FROM ({query}) WHERE k IS NOT NULL").fetchnumpy()["k"]
+            ordinals = areas.find(np.asarray(numbers, np.int64))
             occupied[ordinals[ordinals >= 0]] = True
         return occupied
 
     def _repeated(self, con: duckdb.DuckDBPyConnection) -> list[Finding]:
         """Units, and householders, that share their MAFID with another."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for entry in self.cef.states:
             checks = [("unit", "", entry.unit.name)]
             if self.name == "households":
@@ -156,9 +156,9 @@ class CefRecords:
                         f"{condition}"
                     ).fetchone()
                 what = "units" if kind == "unit" else "householders (RELSHIP 20)"
-                found += finding(label, "MAFID", "duplicate-mafid", int(row[0]) if row else 0,
+                findings += finding(label, "MAFID", "duplicate-mafid", int(row[0]) if row else 0,
                                  f"{what} that share their MAFID with another", "every MAFID once", "remove the repeated lines")  # fmt: skip
-        return found
+        return findings
 
     def _persons(self, state: str) -> str:
         block = ", ".join(

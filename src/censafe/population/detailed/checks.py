@@ -32,8 +32,17 @@ _BLOCK_COLUMNS = "TABBLKST, TABBLKCOU, TABTRACTCE, TABBLK"
 def area_findings(label: str, problems: Iterable[AreaProblem]) -> list[Finding]:
     """Problems of GRF-C as findings that stop."""
     return [
-        Finding(label, found.column, found.rule, "stop", found.rows, found.problem, found.allowed, found.fix)
-        for found in problems
+        Finding(
+            label,
+            problem.column,
+            problem.rule,
+            "stop",
+            problem.rows,
+            problem.problem,
+            problem.allowed,
+            problem.fix,
+        )
+        for problem in problems
     ]
 
 
@@ -61,14 +70,14 @@ def record_findings(
     blocks: str = "GRF-C",
 ) -> list[Finding]:
     """Rules that some records break, in the order of the columns."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for bit, (column, rule) in fault_columns(fields).items():
         field = fields[bit] if bit < len(fields) else None
         severity: Severity = "warn" if rule == "missing-block" and missing == "drop" else "stop"
         words = _words(rule, field, most, missing, blocks)
-        found += finding(label, column, rule, int(loaded.faults[bit]), *words, severity)
+        findings += finding(label, column, rule, int(loaded.faults[bit]), *words, severity)
     faulty = int(loaded.faults[[field.use for field in fields].index("state")])
-    return found + _state_findings(label, loaded, faulty, states, strict)
+    return findings + _state_findings(label, loaded, faulty, states, strict)
 
 
 def _words(
@@ -124,13 +133,13 @@ def mismatch_findings(
     label: str, areas: Areas, loaded: LoadedRecords, totals: PopGroupTotals | None, totals_label: str
 ) -> list[Finding]:
     """Findings when a run has no records, no totals, or records and totals of different areas."""
-    found = []
+    findings = []
     seen = loaded.seen
     runs = [("US", US_REGION_TYPES)] if any(state != PUERTO_RICO for state in areas.states) else []
     runs += [("PR", PR_REGION_TYPES)] if PUERTO_RICO in areas.states else []
     for run, kinds in runs:
         if not (seen & (areas.ordinals(kinds[0].name) >= 0)).any():
-            found.append(
+            findings.append(
                 Finding(label, "TABBLKST", "no-records", "stop", 0, f"no record is left for the {run} run",
                         "at least one record in the states of every run",
                         "correct run_us, run_pr and the state filter: are these files of the US or of Puerto Rico?")
@@ -138,14 +147,14 @@ def mismatch_findings(
         elif totals is not None:
             problem = _totals_problem(areas, loaded, totals, kinds)
             if problem == "no-totals":
-                found.append(
+                findings.append(
                     Finding(totals_label, "REGION_TYPE", "no-totals", "stop", 0,
                             f"no total of a population group is left for the {run} run", "totals of regions of every run",
                             "use the T1 of a SafeTab-P run with the same run_us, run_pr and states")
                 )  # fmt: skip
             elif problem:
-                found.append(no_group_finding(label, run))
-    return found
+                findings.append(no_group_finding(label, run))
+    return findings
 
 
 def _totals_problem(
@@ -155,10 +164,10 @@ def _totals_problem(
     if not any(len(regions) for regions in of_run):
         return "no-totals"
     for kind, regions in zip(kinds, of_run, strict=True):
-        held = np.zeros(len(areas.numbers(kind.name)) + 1, bool)
-        held[regions] = True
-        held[-1] = False
-        if held[areas.ordinals(kind.name)[loaded.seen]].any():
+        with_totals = np.zeros(len(areas.numbers(kind.name)) + 1, bool)
+        with_totals[regions] = True
+        with_totals[-1] = False
+        if with_totals[areas.ordinals(kind.name)[loaded.seen]].any():
             return ""
     return "no-common-area"
 

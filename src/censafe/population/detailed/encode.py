@@ -186,15 +186,15 @@ class Encoder:
         return used, block, codes, faults
 
     def _rows_at_fault(self, batch: pa.RecordBatch, faults: NDArray[np.uint32]) -> dict[int, list[str]]:
-        found = {}
+        examples = {}
         for bit in range(_BITS):
             rows = np.flatnonzero(faults & np.uint32(1 << bit))[: self._examples]
             if len(rows):
                 taken = [readable_texts(column) for column in batch.take(rows).columns]
-                found[bit] = [
+                examples[bit] = [
                     "|".join("" if v is None else str(v) for v in row) for row in zip(*taken, strict=True)
                 ]
-        return found
+        return examples
 
 
 def _counted_columns(used: dict[str, NDArray[np.int32]]) -> dict[str, NDArray[Any]]:

@@ -52,9 +52,9 @@ def find_input(folder: Path, name: str) -> InputFiles:
     """Find the files of a table, text or Parquet: one file, a folder of files or several files named ``person-records-*``."""
     require_folder(folder, "the input files")
     stem = FILE_NAMES[name]
-    found = [files for ending in _ENDINGS for files in _candidates(folder, stem, ending)]
-    if found:
-        return _only(found, stem)
+    candidates = [files for ending in _ENDINGS for files in _candidates(folder, stem, ending)]
+    if candidates:
+        return _only(candidates, stem)
     raise DataError(
         f"{stem}: no input file found; allowed: {stem}.txt, {stem}/*.txt, {stem}-*.txt; "
         "fix: add the table to the data folder" + (", or name it with `t1`" if name == "totals" else "")
@@ -85,14 +85,14 @@ def find_totals(path: Path) -> InputFiles:
     )
 
 
-def _only(found: Sequence[InputFiles], stem: str, choice: str = "") -> InputFiles:
+def _only(candidates: Sequence[InputFiles], stem: str, choice: str = "") -> InputFiles:
     """The one candidate; ``choice`` says what else than moving files may be done where there are several."""
-    if len(found) > 1:
-        labels = ", ".join(files.label for files in found)
+    if len(candidates) > 1:
+        labels = ", ".join(files.label for files in candidates)
         raise DataError(
             f"{stem}: several candidates found ({labels}); allowed: one of them; fix: move the others away{choice}"
         )
-    return found[0]
+    return candidates[0]
 
 
 def _tables(folder: Path, pattern: str) -> tuple[Path, ...]:
@@ -100,18 +100,18 @@ def _tables(folder: Path, pattern: str) -> tuple[Path, ...]:
 
 
 def _candidates(folder: Path, stem: str, ending: str) -> list[InputFiles]:
-    kind, found = _ENDINGS[ending], []
+    kind, inputs = _ENDINGS[ending], []
     try:
         single = folder / f"{stem}.{ending}"
         if single.is_file():
-            found.append(InputFiles(kind, (single,), single.name))
+            inputs.append(InputFiles(kind, (single,), single.name))
         for pattern in (f"{stem}/*.{ending}", f"{stem}-*.{ending}"):
             paths = _tables(folder, pattern)
             if paths:
-                found.append(InputFiles(kind, paths, pattern))
+                inputs.append(InputFiles(kind, paths, pattern))
     except OSError:
         raise StorageError(f"{folder}: the folder cannot be listed; check its permissions") from None
-    return found
+    return inputs
 
 
 def check_headers(files: InputFiles, name: RecordName) -> list[Finding]:
@@ -121,8 +121,8 @@ def check_headers(files: InputFiles, name: RecordName) -> list[Finding]:
     for path in files.paths:
         label = files.name_of(path)
         check = _text_header if files.kind == "text" else _parquet_header
-        found, has_rows = check(path, label, header(name))
-        findings += found
+        problems, has_rows = check(path, label, header(name))
+        findings += problems
         rows |= has_rows
     if not rows and not findings:
         findings.append(

@@ -46,16 +46,16 @@ def decode_texts(
 
 
 @_kernel
-def _position(values: NDArray[np.int64], low: int, high: int, wanted: int) -> int:
+def _position(values: NDArray[np.int64], low: int, high: int, value: int) -> int:
     """Position of a value among sorted ones from ``low`` up to, not including, ``high``; -1 when absent."""
     end = high
     while low < high:
         middle = (low + high) >> 1
-        if values[middle] < wanted:
+        if values[middle] < value:
             low = middle + 1
         else:
             high = middle
-    return low if low < end and values[low] == wanted else -1
+    return low if low < end and values[low] == value else -1
 
 
 @_kernel
@@ -88,29 +88,29 @@ def find_blocks(
         if tract != last_tract:
             last_tract = tract
             last = _position(tracts, 0, len(tracts), tract)
-        found = np.int64(-1)
+        position = np.int64(-1)
         if last >= 0:
-            found = _position(keys, starts[last], starts[last + 1], tract * 10000 + block[3, row])
-        ordinal[row] = found
-        if found < 0:
+            position = _position(keys, starts[last], starts[last + 1], tract * 10000 + block[3, row])
+        ordinal[row] = position
+        if position < 0:
             faults[row] |= absent
 
 
 @_kernel
 def _check_codes(codes: NDArray[np.int32], known: NDArray[np.bool_], most: int, row: int) -> np.uint32:
     """Fault bits of the codes of a row inside the filter."""
-    one = np.uint32(1)
+    bit = np.uint32(1)
     faults = np.uint32(0)
     nulls = 0
     for k in range(_RACES + 1):
         code = codes[k, row]
         nulls += k < _RACES and code == 0
         if nulls and code > 0 and k < _RACES:
-            faults |= one << np.uint32(AFTER_NULL)
+            faults |= bit << np.uint32(AFTER_NULL)
         if code > 0 and not known[code]:
-            faults |= one << np.uint32(FIRST_UNKNOWN + k)
+            faults |= bit << np.uint32(FIRST_UNKNOWN + k)
     if _RACES - nulls > most:
-        faults |= one << np.uint32(TOO_MANY)
+        faults |= bit << np.uint32(TOO_MANY)
     return faults
 
 
@@ -178,18 +178,18 @@ def intern(
             continue
         slot = _slot(h, w, mask)
         while True:
-            found = slots[slot]
-            if found < 0:
+            entry = slots[slot]
+            if entry < 0:
                 if count == room:
                     return row, count
                 seen_high[count], seen_low[count] = h, w
-                slots[slot] = found = np.int32(count)
+                slots[slot] = entry = np.int32(count)
                 count += 1
                 break
-            if seen_high[found] == h and seen_low[found] == w:
+            if seen_high[entry] == h and seen_low[entry] == w:
                 break
             slot = (slot + 1) & mask
-        out[row] = before = found
+        out[row] = before = entry
     return len(high), count
 
 

@@ -92,18 +92,18 @@ def load_records(
 ) -> LoadedRecords:
     """Give the engine a view of the usable records."""
     loaded = LoadedRecords(np.zeros(blocks, bool))
-    held: list[dict[str, NDArray[Any]]] = []
+    parts: list[dict[str, NDArray[Any]]] = []
     waiting = 0
     schema = pa.schema([(name, pa.from_numpy_dtype(one.dtype)) for name, one in encoder.no_rows().items()])
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with engine_errors("records"), pq.ParquetWriter(path, schema, **_PLAIN) as writer:
         for part in _encoded(batches, encoder, threads or min(8, os.cpu_count() or 1)):
-            held.append(loaded.add(part, examples))
-            waiting += len(held[-1]["COMBO"])
+            parts.append(loaded.add(part, examples))
+            waiting += len(parts[-1]["COMBO"])
             if waiting >= _FLUSH_ROWS:
-                writer.write_table(_rows(held))
-                held, waiting = [], 0
-        writer.write_table(_rows(held or [encoder.no_rows()]))
+                writer.write_table(_rows(parts))
+                parts, waiting = [], 0
+        writer.write_table(_rows(parts or [encoder.no_rows()]))
     with engine_errors("records"):
         con.execute(
             f"CREATE OR REPLACE VIEW {path.stem} AS SELECT * FROM read_parquet([{quote_paths((path,))}])"
@@ -122,5 +122,5 @@ def _encoded(batches: Batches, encoder: Encoder, threads: int) -> Iterator[Encod
         yield from parts
 
 
-def _rows(held: list[dict[str, NDArray[Any]]]) -> pa.Table:
-    return pa.table({name: np.concatenate([part[name] for part in held]) for name in held[0]})
+def _rows(parts: list[dict[str, NDArray[Any]]]) -> pa.Table:
+    return pa.table({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})

@@ -151,8 +151,8 @@ def _raw(batch: pa.RecordBatch, faults: dict[str, int], null_text: str) -> _Raw:
     number = np.array([int(text) if _is_region(text) else -1 for text in ids])[id_of]
     number[(kind == _USA) & (number != 1)] = -1
     iteration = np.array([group.number(text) for text in groups])[group_of]
-    whole = np.array([_is_whole(text) for text in totals])[total_of]
-    for name, bad in zip(faults, (number < 0, kind < 0, iteration < 0, ~whole), strict=True):
+    integral = np.array([_is_whole(text) for text in totals])[total_of]
+    for name, bad in zip(faults, (number < 0, kind < 0, iteration < 0, ~integral), strict=True):
         faults[name] += int(np.count_nonzero(bad))
     return _Raw(
         kind=kind,

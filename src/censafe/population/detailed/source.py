@@ -83,10 +83,12 @@ def load_on_workers(
     decoded = engine.compute(f"{table}_decoded", work, schema)
     loaded = _reported(fetch(decoded.filter(decoded[_REPORT].notnull()).select(_REPORT)), blocks, examples)
     rows = decoded.filter(decoded.BLOCK.notnull())
-    found = fetch(rows.select(*_KEYS).distinct()).sort_by([(key, "ascending") for key in _KEYS])
-    packed = [found[key].to_numpy().view(np.uint64) for key in _KEYS]
+    combinations = fetch(rows.select(*_KEYS).distinct()).sort_by([(key, "ascending") for key in _KEYS])
+    packed = [combinations[key].to_numpy().view(np.uint64) for key in _KEYS]
     ordinals = loaded.combinations.number(*packed)
-    numbered = engine.hold(f"{table}_combos", found.append_column("COMBO", pa.array(ordinals, pa.int32())))
+    numbered = engine.hold(
+        f"{table}_combos", combinations.append_column("COMBO", pa.array(ordinals, pa.int32()))
+    )
     engine.store(table, rows.join(numbered, list(_KEYS)).select("BLOCK", *cells, "COMBO"), shared=True)
     loaded.seen[fetch(rows.select("BLOCK").distinct())["BLOCK"].to_numpy()] = True
     loaded.stored = int(fetch(rows.count())[0][0].as_py())
@@ -116,14 +118,14 @@ def _numbers(part: Encoded, cells: Sequence[str], schema: pa.Schema) -> pa.Recor
 
 
 def _report(part: Encoded, schema: pa.Schema) -> pa.RecordBatch:
-    found = {
+    report = {
         "rows": part.rows,
         "unusable": part.unusable,
         "outside": part.outside.tolist(),
         "faults": part.faults.tolist(),
         "examples": {str(bit): texts for bit, texts in part.examples.items()},
     }
-    values = {name: [None] for name in schema.names} | {_REPORT: [json.dumps(found)]}
+    values = {name: [None] for name in schema.names} | {_REPORT: [json.dumps(report)]}
     return pa.RecordBatch.from_pydict(values, schema=schema)
 
 
@@ -179,10 +181,10 @@ class _Files:
 
     @property
     def labels(self) -> dict[str, str]:
-        found = {name: files.label for name, files in self.tables.items()}
+        labels = {name: files.label for name, files in self.tables.items()}
         if self.unit_list is not None:
-            found["blocks"] += f" without the areas of {LIST_NAME}"
-        return found
+            labels["blocks"] += f" without the areas of {LIST_NAME}"
+        return labels
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -270,9 +272,11 @@ class SafetabSource:
         )  # fmt: skip
         totals, total_batches = None, self._source.totals(con)
         if total_batches is not None:
-            whole = self._source.whole_regions and scope.missing_blocks == "fail"
-            totals, found = load_totals(total_batches, areas, self.labels["totals"], whole_regions=whole)
-            findings += found
+            whole_regions = self._source.whole_regions and scope.missing_blocks == "fail"
+            totals, problems = load_totals(
+                total_batches, areas, self.labels["totals"], whole_regions=whole_regions
+            )
+            findings += problems
         findings += mismatch_findings(label, areas, loaded, totals, self.labels.get("totals", ""))
         if examples:
             write_records(examples, label, fault_columns(fields), loaded.examples)
@@ -350,8 +354,8 @@ def open_safetab(
 def _open_files(folder: Path, name: RecordName, t1: Path | None) -> _Files:
     tables: dict[str, InputFiles] = {}
     problems: list[str] = []
-    wanted = ["blocks", str(name)] + (["totals"] if name == "households" else [])
-    for table in wanted:
+    names = ["blocks", str(name)] + (["totals"] if name == "households" else [])
+    for table in names:
         try:
             outside = t1 if table == "totals" else None
             tables[table] = find_totals(outside) if outside else find_input(folder, table)

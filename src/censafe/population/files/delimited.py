@@ -30,7 +30,7 @@ _DELIMITERS = (",", "|", ";", "\t")
 DELIMITER_NAMES = {",": "comma", "|": "pipe", ";": "semicolon", "\t": "tab"}
 """What separates values, and how messages call it."""
 _HEADER_LIMIT = 65_536  # characters; a longer first line is not a header
-_LINES_SHOWN = 10
+_MOST_LINES = 10
 _REJECT_WORDS = {
     "MISSING COLUMNS": "rows with too few columns",
     "TOO MANY COLUMNS": "rows with too many columns",
@@ -48,11 +48,11 @@ def csv_relation(source: TableFiles) -> Relation:
     rows = header_only = 0
     for path in source.paths:
         label = name_in(source.paths, path)
-        delimiter, found, rows_about = _read_head(path, label, schema)
+        delimiter, problems, rows_about = _read_head(path, label, schema)
         delimiters.add(delimiter)
-        findings += found
+        findings += problems
         rows += rows_about
-        header_only += rows_about == 0 and not any(finding.severity == "stop" for finding in found)
+        header_only += rows_about == 0 and not any(finding.severity == "stop" for finding in problems)
     if header_only == len(source.paths):
         findings.append(_header_only(source.label, schema))
     if len(delimiters) > 1 and not any(finding.severity == "stop" for finding in findings):
@@ -85,7 +85,7 @@ def take_rejects(con: duckdb.DuckDBPyConnection, tables: tuple[str, str], allowe
     rejects, scans = tables
     rows = con.execute(
         f"SELECT s.file_path, r.error_type::VARCHAR, count(DISTINCT r.line), "
-        f"list_sort(list(DISTINCT r.line))[1:{_LINES_SHOWN}] FROM {rejects} r "
+        f"list_sort(list(DISTINCT r.line))[1:{_MOST_LINES}] FROM {rejects} r "
         f"JOIN {scans} s USING (scan_id, file_id) GROUP BY 1, 2 ORDER BY 1, 2"
     ).fetchall()
     con.execute(f"DELETE FROM {rejects}")  # the engine cannot restore a dropped one
@@ -179,18 +179,18 @@ def _header_only(label: str, schema: TableSchema) -> Finding:
     )
 
 
-def shown_names(names: Sequence[str], expected: Sequence[str]) -> str:
+def printable_names(names: Sequence[str], expected: Sequence[str]) -> str:
     """Names of unexpected columns for a message; empty where they may be values: a file without a header has a record there.
 
     They are shown where one of the expected names stands beside them, and none of them looks like a value.
 
     Example:
-        >>> shown_names(["A", "C", "D"], ["A"]), shown_names(["A", "000123456"], ["A"]), shown_names(["C"], ["A"])
+        >>> printable_names(["A", "C", "D"], ["A"]), printable_names(["A", "000123456"], ["A"]), printable_names(["C"], ["A"])
         ('C, D', '', '')
     """
     unknown = [name for name in names if name not in expected]
-    shown = [name for name in unknown if name.isidentifier() and len(name) <= 40][:20]
-    return ", ".join(shown) if len(shown) == len(unknown) < len(names) else ""
+    printable = [name for name in unknown if name.isidentifier() and len(name) <= 40][:20]
+    return ", ".join(printable) if len(printable) == len(unknown) < len(names) else ""
 
 
 def header_problem(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
@@ -209,7 +209,7 @@ def header_problem(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
     repeated = sorted({name for name in names if name in expected and names.count(name) > 1})
     words = [f"columns missing: {', '.join(missing)}"] if missing else []
     if unknown:
-        listed = shown_names(names, expected)
+        listed = printable_names(names, expected)
         words.append(f"{len(unknown)} unexpected columns{f': {listed}' if listed else ''}")
     if repeated:
         words.append(f"columns repeated: {', '.join(repeated)}")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 TextName = Literal["phsafe_per", "phsafe_unit", "safetab_per", "safetab_unit"]
-_LINES_SHOWN = 10
+_MOST_LINES = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # byte order mark
 _ASCII = 127
 _Bytes = NDArray[np.uint8]
@@ -45,14 +45,14 @@ class _Columns:
         """The columns as the engine writes them: numbers without blanks and leading zeros, blanks by their meaning."""
         return ", ".join(self._sql(one) for one in self.fields)
 
-    def _sql(self, one: FixedField) -> str:
-        if one.name in self.blank:
-            meaning = quote_text(self.blank[one.name])
-            return f"CASE WHEN trim({one.name}) = '' THEN {meaning} ELSE {one.name} END AS {one.name}"
-        if one.kind == "number":
-            digits = f"coalesce(nullif(ltrim(trim({one.name}), '0'), ''), '0')"
-            return f"CASE WHEN trim({one.name}) <> '' THEN {digits} END AS {one.name}"
-        return one.name
+    def _sql(self, text_field: FixedField) -> str:
+        if text_field.name in self.blank:
+            meaning = quote_text(self.blank[text_field.name])
+            return f"CASE WHEN trim({text_field.name}) = '' THEN {meaning} ELSE {text_field.name} END AS {text_field.name}"
+        if text_field.kind == "number":
+            digits = f"coalesce(nullif(ltrim(trim({text_field.name}), '0'), ''), '0')"
+            return f"CASE WHEN trim({text_field.name}) <> '' THEN {digits} END AS {text_field.name}"
+        return text_field.name
 
 
 @cache
@@ -124,7 +124,7 @@ class _Left:
 
     def add(self, rows: int, numbers: Sequence[int]) -> None:
         self.rows += rows
-        self.first += numbers[: _LINES_SHOWN - len(self.first)]
+        self.first += numbers[: _MOST_LINES - len(self.first)]
 
 
 class _TextLines:
@@ -155,7 +155,7 @@ class _TextLines:
     def findings(self) -> list[Finding]:
         """What was left out."""
         width, fix = self._columns.width, "a file that was cut short must be copied again"
-        found = (
+        rules = (
             (self._unreadable, "rows that are not UTF-8", f"{width} characters of UTF-8 text in every line",
              f"correct or remove these lines; {fix}"),
             (self._wrong, "lines of wrong length", f"{width} characters in every line", fix),
@@ -163,7 +163,7 @@ class _TextLines:
         return [
             Finding(self._path.name, "", "rows", "stop", left.rows,
                     f"{problem}, first at line {', '.join(map(str, left.first))}", allowed, repair)
-            for left, problem, allowed, repair in found
+            for left, problem, allowed, repair in rules
             if left.rows
         ]  # fmt: skip
 
@@ -172,7 +172,7 @@ class _TextLines:
         import pyarrow as pa
 
         at = np.empty(len(text) // (self._columns.width + 1) + 1, np.int64)
-        others = np.zeros(_LINES_SHOWN, np.int64)
+        others = np.zeros(_MOST_LINES, np.int64)
         good, wrong, lines = find_lines(text, self._columns.width, at, others)
         self._wrong.add(wrong, (others[:wrong] + done + 1).tolist())
         out = np.empty(good * int(self._places[:, 1].sum()), np.uint8)

@@ -59,11 +59,11 @@ class FixedField:
     @property
     def level_of(self) -> NDArray[np.int8]:
         """Level of every number, -1 for numbers that are not allowed; shape (10 ** width,)."""
-        found = np.full(10**self.width, -1, np.int8)
+        levels = np.full(10**self.width, -1, np.int8)
         for level, ranges in enumerate(self.levels):
             for low, high in ranges:
-                found[low : high + 1] = level
-        return found
+                levels[low : high + 1] = level
+        return levels
 
 
 @dataclass(frozen=True)
@@ -187,14 +187,14 @@ class FixedFile:
         allowed = f"{self._width} characters in every line"
         length = ("", "record-length", "records of another length", allowed, "write the file again in its layout")  # fmt: skip
         cut = ("", "truncated", "the last record is cut off", allowed, "a file that was cut short must be copied again")  # fmt: skip
-        found = [(length, int(count[0])), (cut, int(self.cut))]
-        found += [
+        entries = [(length, int(count[0])), (cut, int(self.cut))]
+        entries += [
             ((*words[rule], "correct the file"), rows)
             for rule, rows in zip(rules[1:], count[1:].tolist(), strict=True)
             if rule in words
         ]
         return [
             Finding(self._path.name, column, rule, "stop", rows, problem, allowed, fix)
-            for (column, rule, problem, allowed, fix), rows in found
+            for (column, rule, problem, allowed, fix), rows in entries
             if rows
         ]

@@ -62,11 +62,11 @@ def line_chunks(path: Path) -> Iterator[_Bytes]:
                 block = _behind(carry, buffers[turn], read)
                 turn = 1 - turn
                 coming = ahead.submit(_read, stream, buffers[turn][_FRONT:])
-                whole = _whole(block)
-                carry = block[whole:].copy()
+                stop = _complete_bytes(block)
+                carry = block[stop:].copy()
                 _require_lines(path, len(carry))
-                if whole:
-                    yield block[:whole]
+                if stop:
+                    yield block[:stop]
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise DataError(
             f"{path.name}: the compressed file is cut short or damaged; allowed: a whole gzip file; fix: copy the file again"
@@ -93,13 +93,13 @@ def _require_lines(path: Path, left: int) -> None:
         )
 
 
-def _whole(block: _Bytes) -> int:
+def _complete_bytes(block: _Bytes) -> int:
     """Bytes up to and with the last line feed."""
     step = 4096
     for stop in range(len(block), 0, -step):
-        found = np.flatnonzero(block[max(0, stop - step) : stop] == _LINE_FEED)
-        if len(found):
-            return max(0, stop - step) + int(found[-1]) + 1
+        feeds = np.flatnonzero(block[max(0, stop - step) : stop] == _LINE_FEED)
+        if len(feeds):
+            return max(0, stop - step) + int(feeds[-1]) + 1
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from censafe.population.files.delimited import shown_names
+from censafe.population.files.delimited import printable_names
 from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TableSchema, layout
 from censafe.population.files.relation import Relation, TableFiles, engine_errors, name_in
 from censafe.population.findings import Finding, Severity, layout_finding
@@ -37,7 +37,7 @@ def parquet_relation(source: TableFiles) -> Relation:
             findings.append(
                 layout_finding(label, "columns repeated", "each column once", column=", ".join(repeated))
             )
-    integers = {name for kind in kinds for name, found in kind.items() if found == "integer"}
+    integers = {name for kind in kinds for name, type_name in kind.items() if type_name == "integer"}
     mixed = sorted(name for name in integers if any(kind.get(name) == "text" for kind in kinds))
     if mixed:
         problem, allowed = "the type differs between files", "one type in all files"
@@ -110,8 +110,8 @@ def _clustered(spans: list[tuple[int, int]]) -> bool:
     """Whether row groups overlap little: an average MAFID lies in the span of few of them."""
     if not spans:
         return True
-    whole = max(high for _, high in spans) - min(low for low, _ in spans) + 1
-    return sum(high - low + 1 for low, high in spans) <= _OVERLAP * whole
+    width = max(high for _, high in spans) - min(low for low, _ in spans) + 1
+    return sum(high - low + 1 for low, high in spans) <= _OVERLAP * width
 
 
 def _kind(arrow_type: object) -> str:
@@ -130,27 +130,27 @@ def _problems(label: str, kinds: dict[str, str], schema: TableSchema) -> list[Fi
     missing = [name for name in schema.header if name not in kinds]
     extra = [name for name in kinds if name not in schema.header]
     wrong = [name for name in schema.header if kinds.get(name) == "other"]
-    found = []
+    findings = []
     if missing:
-        found.append(
+        findings.append(
             layout_finding(
                 label, "columns missing", "the columns " + ", ".join(schema.header), column=", ".join(missing)
             )
         )
     if extra:
-        shown = shown_names(list(kinds), schema.header)
-        found.append(
+        names = printable_names(list(kinds), schema.header)
+        findings.append(
             layout_finding(
                 label,
-                "unexpected columns" if shown else f"{len(extra)} unexpected columns",
+                "unexpected columns" if names else f"{len(extra)} unexpected columns",
                 "the columns " + ", ".join(schema.header),
-                column=shown,
+                column=names,
             )
         )
     if wrong:
-        found.append(
+        findings.append(
             layout_finding(
                 label, "type is neither text nor integer", "text or integer", column=", ".join(wrong)
             )
         )
-    return found
+    return findings

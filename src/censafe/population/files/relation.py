@@ -111,8 +111,8 @@ class Relation:
         """The table of an engine under ``name``; text is scanned by the embedded one alone."""
         if self.files:
             return engine.scan(name, self.files, layout(self.table).header)
-        found: ir.Table = engine.embedded.view(name, f"SELECT * FROM {self.sql}")
-        return found
+        table: ir.Table = engine.embedded.view(name, f"SELECT * FROM {self.sql}")
+        return table
 
 
 def name_in(paths: tuple[Path, ...], path: Path) -> str:
@@ -158,8 +158,8 @@ def quote_list(texts: tuple[str, ...]) -> str:
 def require_folder(folder: Path, content: str) -> None:
     """Refuse a data folder that is none."""
     if not folder.is_dir():
-        found = "a file, not a data folder" if folder.exists() else "there is no such data folder"
-        raise StorageError(f"{folder}: {found}; name the folder that holds {content}")
+        problem = "a file, not a data folder" if folder.exists() else "there is no such data folder"
+        raise StorageError(f"{folder}: {problem}; name the folder that holds {content}")
 
 
 def find_table(folder: Path, table: TableName) -> TableFiles:
@@ -169,25 +169,25 @@ def find_table(folder: Path, table: TableName) -> TableFiles:
         The files, sorted by name.
     """
     require_folder(folder, "the input tables")
-    found: list[TableFiles] = []
+    candidates: list[TableFiles] = []
     try:
         for kind in _KINDS:
             single = (path for path in matching_files(folder, f"{table}.{kind}") if path.is_file())
-            found += [TableFiles(table, kind, (path,), path.name) for path in single]
+            candidates += [TableFiles(table, kind, (path,), path.name) for path in single]
             for pattern in (f"{table}/*.{kind}", f"{table}-*.{kind}"):
                 paths = matching_files((folder / pattern).parent, Path(pattern).name)
                 if paths:
-                    found.append(TableFiles(table, kind, paths, pattern))
+                    candidates.append(TableFiles(table, kind, paths, pattern))
     except OSError:
         raise StorageError(f"{folder}: the folder cannot be listed; check its permissions") from None
     looked = " or ".join(f"{table}.{kind}, {table}/*.{kind}, {table}-*.{kind}" for kind in _KINDS)
-    if not found:
+    if not candidates:
         raise DataError(
             f"{table}: no input file found; allowed: {looked}; fix: add the table to the data folder{packed_words(folder)}"
         )
-    if len(found) > 1:
-        labels = ", ".join(entry.label for entry in found)
+    if len(candidates) > 1:
+        labels = ", ".join(entry.label for entry in candidates)
         raise DataError(
             f"{table}: several candidates found ({labels}); allowed: one of them; fix: move the others away"
         )
-    return found[0]
+    return candidates[0]

@@ -102,14 +102,14 @@ def open_cef(ini: Path, states: tuple[str, ...]) -> CefInput:
         "units": paths["unit_file_format"].replace("%s", "*"),
         "geo": paths["geo_file_format"].replace("%s", "*"),
     }
-    found = CefInput(tuple(entries), labels)
-    missing = [str(path) for path in found.files if not path.is_file()]
+    cef = CefInput(tuple(entries), labels)
+    missing = [str(path) for path in cef.files if not path.is_file()]
     if missing:
         raise DataError(
             f"{ini.name}: {len(missing)} files not found: {', '.join(missing)}; allowed: one PER, UNIT and GRF-C "
             "file for every state of the filter; fix: correct [paths] or state_filter"
         )
-    return found
+    return cef
 
 
 def read_ini(ini: Path, states: tuple[str, ...]) -> dict[str, str]:

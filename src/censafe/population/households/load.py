@@ -179,12 +179,12 @@ def _count_states(geo: ir.Table, states: tuple[str, ...]) -> dict[str, int]:
     """Housing units by state of the filter; rows of other states, of none, and of these with a malformed MAFID."""
     counts = {"outside": 0, "unknown": 0, "malformed": 0}
     with engine_errors("geo"):
-        found = geo.group_by("TABBLKST").aggregate(
+        query = geo.group_by("TABBLKST").aggregate(
             rows=geo.count(),
             housing=geo.count(where=geo.GEO_RTYPE == 2),
             malformed=geo.count(where=geo.MAFID.isnull()),
         )
-        rows = fetch(found).to_pylist()
+        rows = fetch(query).to_pylist()
     for row in rows:
         state = row["TABBLKST"]
         if state in states:
@@ -258,14 +258,14 @@ def find_links(units: ir.Table, geo: ir.Table) -> KeyLinks:
         if not (engine.unique(left, "MAFID") and engine.unique(right, "MAFID")):
             return KeyLinks(**rows, **_links_by_join(left, right))
         joined = engine.joined("linked", left, right, "MAFID")
-        found = fetch(
+        counts = fetch(
             joined.aggregate(
                 pairs=joined.count(), kinds_differ=joined.count(where=joined.RTYPE != joined.GEO_RTYPE)
             )
         ).to_pylist()[0]
         engine.drop("linked")
-    unmatched = {f"{name}_only": count - found["pairs"] for name, count in rows.items()}
-    return KeyLinks(**rows, **unmatched, **found)
+    unmatched = {f"{name}_only": count - counts["pairs"] for name, count in rows.items()}
+    return KeyLinks(**rows, **unmatched, **counts)
 
 
 def _links_by_join(units: ir.Table, geo: ir.Table) -> dict[str, int]:
@@ -279,8 +279,8 @@ def _links_by_join(units: ir.Table, geo: ir.Table) -> dict[str, int]:
         geo_only=joined.count(where=joined.MAFID.isnull()),
         kinds_differ=joined.count(where=joined.RTYPE != joined.GEO_RTYPE),
     )
-    found: dict[str, int] = fetch(counts).to_pylist()[0]
-    return found
+    links: dict[str, int] = fetch(counts).to_pylist()[0]
+    return links
 
 
 EXTRA_TABLES = ("households", "with_persons", "summary")

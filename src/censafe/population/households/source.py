@@ -73,7 +73,7 @@ class PopulationSource:
 
     def parts(self, max_persons: int | None = None) -> Iterator[Population]:
         """Load the input part by part; every household is whole in one part."""
-        made = [
+        names = [
             f"{self._prefix}_{name}" for name in (*TABLES, *EXTRA_TABLES, "geo_all", "outside", "malformed")
         ]
         try:
@@ -85,10 +85,10 @@ class PopulationSource:
                 yield self._population(span, loaded, tuple(findings))
                 findings = []
                 with engine_errors("working tables"):
-                    self._engine.drop(*made)
+                    self._engine.drop(*names)
         finally:
             with at_the_end("working tables"):
-                self._engine.drop(*made, *(self._scan_name(name) for name in TABLES))
+                self._engine.drop(*names, *(self._scan_name(name) for name in TABLES))
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _prepare(self, max_persons: int) -> tuple[dict[TableName, Relation], list[Finding]]:
@@ -99,8 +99,8 @@ class PopulationSource:
         if embedded is not self._engine or relations["persons"].rows_about > max_persons:
             for name, relation in relations.items():
                 if not relation.files:
-                    relations[name], found = _as_parquet(embedded, relation, self._scratch)
-                    findings += found
+                    relations[name], rejects = _as_parquet(embedded, relation, self._scratch)
+                    findings += rejects
         return relations, findings
 
     def _scanned(self, relation: Relation) -> Scanned:
@@ -178,9 +178,9 @@ def _as_parquet(embedded: Any, relation: Relation, scratch: Path) -> tuple[Relat
     with engine_errors("input scratch"):
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         embedded.con.execute(f"COPY ({query}) TO {quote_text(str(target))} (FORMAT parquet)")
-    found = reject_findings(embedded.con, relation)
+    rejects = reject_findings(embedded.con, relation)
     staged = parquet_relation(TableFiles(relation.table, "parquet", (target,), relation.label))
-    return replace(staged, findings=()), found
+    return replace(staged, findings=()), rejects
 
 
 def _ranges(persons: Scanned, max_persons: int) -> list[MafidRange]:

@@ -112,7 +112,7 @@ class ValidationReport:
             )
         if not absent:
             return ()
-        shown = ", ".join(absent)
+        names = ", ".join(absent)
         return (
             Finding(
                 self.labels["geo"],
@@ -120,7 +120,7 @@ class ValidationReport:
                 "absent-state",
                 "warn",
                 0,
-                f"states of the filter without any housing unit: {shown}",
+                f"states of the filter without any housing unit: {names}",
                 "a housing unit in every state of the filter",
                 "correct state_filter, or add the files of these states",
             ),
@@ -151,7 +151,7 @@ def validate(
     Raises:
         StorageError: memory or disk ran out.
     """
-    found = list(population.structure)
+    findings = list(population.structure)
     if checks == "full":
         results = [*_domain_checks(population), *_filter_checks(population, strict)]
         done(1)
@@ -161,11 +161,11 @@ def validate(
             from censafe.population.examples import write_examples
 
             write_examples(examples, results, first=population.part == 0)
-        found += [check.finding for check in results]
+        findings += [check.finding for check in results]
     done(2)
     units, what = population.units, "numbers of persons"
     return ValidationReport(
-        rows=merge_findings(found),
+        rows=merge_findings(findings),
         states=population.states,
         regions=frozenset(population.regions),
         seen=frozenset({population.part}),

@@ -77,11 +77,11 @@ def draft_of(path: Path, scratch: Path) -> Draft:
         if not rows:
             raise DataError(f"{scanned.label}: the file has a header and no rows; allowed: one row at least")
         sizes = [_distinct(con, f"c{place}") for place in range(len(columns))]
-        found = [_column(con, name, f"c{place}", sizes[place], rows) for place, name in enumerate(columns)]
-        areas = _nested(con, found, sizes)
-    names = {found[place].name for place in areas}
-    described = tuple(replace(one, kind="area", values=()) if one.name in names else one for one in found)
-    return Draft(path.name, form.encoding, _MISSING, described, tuple(found[place].name for place in areas))
+        drafts = [_column(con, name, f"c{place}", sizes[place], rows) for place, name in enumerate(columns)]
+        areas = _nested(con, drafts, sizes)
+    names = {drafts[place].name for place in areas}
+    described = tuple(replace(one, kind="area", values=()) if one.name in names else one for one in drafts)
+    return Draft(path.name, form.encoding, _MISSING, described, tuple(drafts[place].name for place in areas))
 
 
 def _opened(con: duckdb.DuckDBPyConnection, path: Path, scratch: Path) -> tuple[Scanned, TextForm]:
@@ -179,5 +179,5 @@ def plain_name(name: str) -> str:
     """
     letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     parts = "".join(one if one.isalnum() else " " for one in letters).split()
-    found = "_".join(parts)[:60] or "column"
-    return found if found[0].isalpha() else f"c{found}"
+    plain = "_".join(parts)[:60] or "column"
+    return plain if plain[0].isalpha() else f"c{plain}"

@@ -71,23 +71,23 @@ def _tree(text: str) -> Mapping[str, Any]:
     used -= {"from_table", "group_expressions", "group_sets", "aggregate_handling", "query_location"}
     if not plain or not empty or node["modifiers"] or used or node.get("group_expressions"):
         raise ValueError("what is not one expression")
-    found: Mapping[str, Any] = node["select_list"][0]
-    return found
+    expression: Mapping[str, Any] = node["select_list"][0]
+    return expression
 
 
 def _nodes(value: Any) -> Iterator[Mapping[str, Any]]:
     """Every expression of a tree; values of constants and types of casts have none."""
     if isinstance(value, list):
-        for one in value:
-            yield from _nodes(one)
+        for part in value:
+            yield from _nodes(part)
     elif isinstance(value, dict):
         if "class" in value:
             yield value
             if value["class"] == "CONSTANT":
                 return
-        for name, one in value.items():
+        for name, part in value.items():
             if name != "cast_type":
-                yield from _nodes(one)
+                yield from _nodes(part)
 
 
 def _check_function(node: Mapping[str, Any]) -> None:

@@ -38,13 +38,13 @@ def level_sql(rule: AttributeRule, form: TextForm, text: str, known: str) -> str
     """
     missing = f"{text} IS NULL OR {text} IN ({quote_list(form.missing) or quote_text('')})"
     if rule.born is not None:
-        found = _age(rule, text)
+        computed = _age(rule, text)
     elif rule.bands:
         number = text if form.decimal == "." else f"replace({text}, '{form.decimal}', '.')"
-        found = _banded(rule, f"try_cast({number} AS DOUBLE)", NO_NUMBER)
+        computed = _banded(rule, f"try_cast({number} AS DOUBLE)", NO_NUMBER)
     else:
-        found = f"CASE WHEN regexp_full_match({text}, '[0-9]+[.]0+') THEN {DECIMAL} ELSE {OTHER} END"
-    level = f"coalesce({known}, CASE WHEN {missing} THEN {MISSING} ELSE {found} END)"
+        computed = f"CASE WHEN regexp_full_match({text}, '[0-9]+[.]0+') THEN {DECIMAL} ELSE {OTHER} END"
+    level = f"coalesce({known}, CASE WHEN {missing} THEN {MISSING} ELSE {computed} END)"
     if rule.other is not None:
         level = f"CASE WHEN {level} < 0 THEN {rule.other} ELSE {level} END"
     if rule.where is not None:
@@ -139,10 +139,10 @@ def attribute_findings(
         known = f"numbers from {_number(rule)} on, decimals with {form.decimal!r}"
     if not isinstance(rule.source, str):
         other = f'correct the expression, which gives no value where it fails; or give {table} other = "..."'
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for state, (name, problem) in STATES.items():
-        found += finding(label, column, name, counts.get(state, 0), problem, known, other)
-    return found
+        findings += finding(label, column, name, counts.get(state, 0), problem, known, other)
+    return findings
 
 
 def _number(rule: AttributeRule) -> str:

@@ -21,7 +21,7 @@ from censafe.geography.packed import packed_files
 from censafe.geography.parquet_tables import require_plausible_size
 from censafe.model.entries import nearest
 from censafe.model.folders import packed_words
-from censafe.population.files.delimited import DELIMITER_NAMES, csv_scan, shown_names, take_rejects
+from censafe.population.files.delimited import DELIMITER_NAMES, csv_scan, printable_names, take_rejects
 from censafe.population.files.relation import engine_errors, quote_paths, quote_text
 from censafe.population.findings import Finding, merge_findings
 from censafe.population.records.layout import DELIMITERS, TextForm
@@ -319,7 +319,7 @@ class Scanned:
         for one in self.sources:
             absent = [name for name in dict.fromkeys(columns) if name.lower() not in one.by_name]
             if absent and one.columns:
-                known = shown_names(one.columns, columns)
+                known = printable_names(one.columns, columns)
                 hints = "".join(nearest(name, known.split(", ")) for name in absent) if known else ""
                 found.append(
                     Finding(one.label, ", ".join(absent), "header", "stop", 0, "columns missing",

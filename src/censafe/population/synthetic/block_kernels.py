@@ -115,11 +115,11 @@ def _block(
     c: BlockChances, home: _Home, vacancy: float, limit: int, words: Words, o: DrawnBlocks, b: int, place: int
 ) -> int:
     """Facilities, then households, of a block with at least one person; where the next person goes."""
-    wanted = min(1 + waiting(c.inhabited, words), limit - place)
-    for _ in range(math.floor(c.facilities * wanted + uniform(words))):
+    persons = min(1 + waiting(c.inhabited, words), limit - place)
+    for _ in range(math.floor(c.facilities * persons + uniform(words))):
         if place < limit:
             place = _facility(c, home, limit - place, words, o.cell, place, o.units[b])
-    stop = min(place + wanted, limit)
+    stop = min(place + persons, limit)
     while place < stop:
         place = _household(c, home, stop - place, words, o.cell, place)
         o.units[b, 0] += 1
@@ -128,19 +128,19 @@ def _block(
 
 
 @_kernel
-def _sort(cells: _Counts, held: _Ints) -> None:
+def _sort(cells: _Counts, counts: _Ints) -> None:
     """Put the cells of a block in order; those of many persons by counting."""
-    if len(cells) < len(held):
+    if len(cells) < len(counts):
         cells.sort()
         return
     for cell in cells:
-        held[cell] += 1
+        counts[cell] += 1
     place = 0
-    for cell in range(len(held)):
-        for _ in range(held[cell]):
+    for cell in range(len(counts)):
+        for _ in range(counts[cell]):
             cells[place] = cell
             place += 1
-        held[cell] = 0
+        counts[cell] = 0
 
 
 @_kernel
@@ -148,7 +148,7 @@ def draw_blocks(c: BlockChances, t: TractColumns, o: DrawnBlocks) -> int:
     """Draw the blocks of all tracts; the number of blocks."""
     b = 0
     place = 0
-    held = np.zeros(o.units.shape[1] * 4 * c.race_levels, np.int64)  # one entry a cell
+    counts = np.zeros(o.units.shape[1] * 4 * c.race_levels, np.int64)  # one entry a cell
     for tract in range(len(t.persons)):
         words = np.array([t.seed[tract]], np.uint64)
         home = (t.state[tract], t.dominant[tract])
@@ -162,7 +162,7 @@ def draw_blocks(c: BlockChances, t: TractColumns, o: DrawnBlocks) -> int:
                 b += 1
             start = place
             place = _block(c, home, t.vacancy[tract], first + persons, words, o, b, place)
-            _sort(o.cell[start:place], held)
+            _sort(o.cell[start:place], counts)
             o.tract[b], o.group[b], o.end[b] = tract, group, place
             b += 1
     return b

@@ -131,7 +131,12 @@ def _group_codes(
 
 @_kernel
 def _person(
-    c: _CodeChances, mask: int, span: int, words: Words, held: NDArray[np.int16], out: NDArray[np.int16]
+    c: _CodeChances,
+    mask: int,
+    span: int,
+    words: Words,
+    household_codes: NDArray[np.int16],
+    out: NDArray[np.int16],
 ) -> None:
     room = len(out) - 1
     for group in range(_HISPANIC):
@@ -140,15 +145,15 @@ def _person(
     for group in range(_HISPANIC):
         if not (mask >> group) & 1:
             continue
-        if held[group, 0] != 0 and uniform(words) < c.share_race:
+        if household_codes[group, 0] != 0 and uniform(words) < c.share_race:
             count = 1
-            while count < 3 and count <= room and held[group, count] != 0:
+            while count < 3 and count <= room and household_codes[group, count] != 0:
                 count += 1
-            out[place : place + count] = held[group, :count]
+            out[place : place + count] = household_codes[group, :count]
         else:
             count = _group_codes(c, group, span, room, words, out[place : place + 3])
-            if held[group, 0] == 0:
-                held[group, :count] = out[place : place + count]
+            if household_codes[group, 0] == 0:
+                household_codes[group, :count] = out[place : place + count]
         place += count
         room -= count - 1
 
@@ -165,13 +170,13 @@ def _draw(
     out: NDArray[np.int16],
 ) -> None:
     words = np.zeros(1, np.uint64)
-    held = np.zeros((_HISPANIC, 3), np.int16)
+    household_codes = np.zeros((_HISPANIC, 3), np.int16)
     i = 0
     for tract in range(len(persons)):
         words[0] = seeds[tract] ^ _OWN_STREAM
         for _ in range(persons[tract]):
             if i == 0 or mafid[i] != mafid[i - 1] or relship[i] >= 37:
-                held[:] = 0
+                household_codes[:] = 0
                 origin = 0
             span = c.not_hispanic
             if hispanic[i] == 2:
@@ -179,7 +184,7 @@ def _draw(
                 span = origin if shared else int(c.codes[_HISPANIC, pick(c.cumulative[_HISPANIC], words)])
                 origin = span if origin == 0 else origin
             out[i, 8] = span
-            _person(c, c.mask[race[i]], span, words, held, out[i])
+            _person(c, c.mask[race[i]], span, words, household_codes, out[i])
             i += 1
 
 

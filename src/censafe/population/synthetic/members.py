@@ -103,9 +103,9 @@ def _child_race(c: Chances, home: Home, kind: int, words: Words, o: DrawnPersons
 def _minors(
     c: Chances, home: Home, kind: int, words: Words, o: DrawnPersons, p: int, n: int, room: int
 ) -> int:
-    wanted = 1 + pick(c.minors, words)
+    remaining = 1 + pick(c.minors, words)
     parent = _youngest_parent(kind, o, p)
-    while wanted > 0 and n < room:
+    while remaining > 0 and n < room:
         i = p + n
         code = 25 + pick(c.own_minor, words)
         o.relship[i] = 25 if code == 27 and kind >= 4 else code
@@ -113,7 +113,7 @@ def _minors(
         o.sex[i] = sex(0.512, words)
         _child_race(c, home, kind, words, o, p, i)
         n += 1
-        wanted -= 1
+        remaining -= 1
     return n
 
 

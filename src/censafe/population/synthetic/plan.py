@@ -91,15 +91,15 @@ def share_out(total: int, weights: NDArray[np.float64]) -> _Ints:
     return parts
 
 
-def _checked_states(wanted: tuple[str, ...] | None) -> tuple[int, ...]:
+def _checked_states(state_codes: tuple[str, ...] | None) -> tuple[int, ...]:
     known = {state.code: row for row, state in enumerate(synthetic_states())}
-    if wanted is None:
+    if state_codes is None:
         return tuple(row for code, row in known.items() if code != "72")
-    if not wanted:
+    if not state_codes:
         raise UsageError(
             "states: the list is empty; give two-digit codes, or leave it out for the 50 states and DC"
         )
-    unknown = sorted({code for code in wanted if code not in known})
+    unknown = sorted({code for code in state_codes if code not in known})
     if unknown:
         postal = {state.postal: state.code for state in states()}
         meant = [f"{code} is {postal[code.upper()]}" for code in unknown if code.upper() in postal]
@@ -108,9 +108,9 @@ def _checked_states(wanted: tuple[str, ...] | None) -> tuple[int, ...]:
             f"states: {', '.join(map(repr, unknown))} unknown{hint}; allowed are the two-digit codes of the 50 states, "
             "11 (District of Columbia) and 72 (Puerto Rico), such as 44"
         )
-    if len(set(wanted)) < len(wanted):
+    if len(set(state_codes)) < len(state_codes):
         raise UsageError("states: a code is given twice; give each state once")
-    return tuple(sorted(known[code] for code in wanted))
+    return tuple(sorted(known[code] for code in state_codes))
 
 
 def _place_numbers(tracts: int, first: int, stream: np.random.Generator) -> tuple[_Ints, int]:
@@ -159,7 +159,7 @@ def _county_tracts(
 
 
 def make_plan(
-    persons: int, wanted: tuple[str, ...] | None, seed: int, *, areas_of: int | None = None
+    persons: int, state_codes: tuple[str, ...] | None, seed: int, *, areas_of: int | None = None
 ) -> PopulationPlan:
     """The tracts of a population of exactly `persons` persons."""
     area_persons = persons if areas_of is None else areas_of
@@ -168,7 +168,7 @@ def make_plan(
             raise UsageError(f"{name}: give a number from 1 to {MOST_PERSONS:,}")
     if seed < 0:
         raise UsageError("seed: give zero or a positive whole number")
-    rows = _checked_states(wanted)
+    rows = _checked_states(state_codes)
     row_of = {synthetic_states()[row].code: row for row in rows}
     chosen = [county for county in counties() if county.state in row_of]
     weights = np.array([float(county.population) for county in chosen])
@@ -181,16 +181,16 @@ def make_plan(
             tracts, runs = _county_tracts(row, int(county.code), size, area, places[row], seed)
             columns.append(tracts)
             places[row] += runs
-    state, held, seeds, dominant, vacancy, code, tract, place, aiannh = (
+    state, tract_persons, seeds, dominant, vacancy, code, tract, place, aiannh = (
         np.concatenate(parts) for parts in zip(*columns, strict=True)
     )
-    room = 2 * held
+    room = 2 * tract_persons
     if (
         persons > _ROOMY
     ):  # of 33 million persons the units of no tract with more than 1,000 exceed 0.436 times persons and vacant units
-        room = np.ceil(0.47 * held * (1.0 + vacancy)).astype(np.int64) + 20
+        room = np.ceil(0.47 * tract_persons * (1.0 + vacancy)).astype(np.int64) + 20
     before = np.cumsum(room) - room
     if FIRST_MAFID + int(before[-1] + room[-1]) - 1 > LAST_MAFID:
         raise UsageError("persons: the states have more units than there are MAFIDs for; give fewer persons")
-    tracts_of = Tracts(state, held, FIRST_MAFID + before, seeds, dominant, vacancy)
+    tracts_of = Tracts(state, tract_persons, FIRST_MAFID + before, seeds, dominant, vacancy)
     return PopulationPlan(tracts_of, Places(code, tract, place, aiannh))

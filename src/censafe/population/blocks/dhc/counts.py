@@ -56,10 +56,10 @@ _kernel = compiled()
 
 @_kernel
 def _distinct(keys: _Ints) -> int:
-    found = 0
+    number = 0
     for i in range(len(keys)):
-        found += i == 0 or keys[i] != keys[i - 1]
-    return found
+        number += i == 0 or keys[i] != keys[i - 1]
+    return number
 
 
 @_kernel
@@ -221,7 +221,7 @@ class UnitTable:
         rows = len(self.facts.mafid)
         self._slots = empty_slots(rows)
         self.repeated = int(enter_units(self._slots, self.facts.mafid))
-        self.held = np.zeros(rows, np.int32)
+        self.persons = np.zeros(rows, np.int32)
         self._members = np.zeros((rows, len(MEMBER_COUNTS)), np.uint8)
         self._flags = np.zeros(rows, np.uint16)
 
@@ -243,12 +243,12 @@ class UnitTable:
 
     def add(self, part: PersonPart) -> None:
         """Count persons as members of their units."""
-        count_members(part.unit, part.fields, self.held, self._members, self._flags)
+        count_members(part.unit, part.fields, self.persons, self._members, self._flags)
 
     def contradictions(self) -> list[tuple[Rule, int]]:
         """How many units break each rule of households with their persons."""
         counts = dict.fromkeys((SEVERAL_HOUSEHOLDERS, *DHC_RULES), 0)
-        for first in range(0, len(self.held), _CHUNK):
+        for first in range(0, len(self.persons), _CHUNK):
             chunk = slice(first, first + _CHUNK)
             rows = _households(self.claims, self.facts.pop[chunk], self._members, self._flags, chunk)
             for rule in counts:
@@ -322,8 +322,8 @@ def redistricting_persons(persons: ExactHistograms) -> ExactHistograms:
     for kind in quarters():
         hhgq[17 + kind.level] = kind.hhgq8
     adult = (np.arange(AGES) >= 18).astype(np.int16)
-    one = np.arange(PL94_SHAPE[2] * PL94_SHAPE[3], dtype=np.int16).reshape(PL94_SHAPE[2:])
-    group = (hhgq[:, None, None] * 2 + adult)[..., None, None] * one.size + one
+    origin_race = np.arange(PL94_SHAPE[2] * PL94_SHAPE[3], dtype=np.int16).reshape(PL94_SHAPE[2:])
+    group = (hhgq[:, None, None] * 2 + adult)[..., None, None] * origin_race.size + origin_race
     cells = np.ascontiguousarray(np.broadcast_to(group.reshape(42, 1, AGES, 2, 63), PERSON_SHAPE)).reshape(-1)
     pointer = np.zeros_like(persons.node_ptr)
     cell, count = np.empty_like(persons.cell), np.empty_like(persons.count)
@@ -331,8 +331,8 @@ def redistricting_persons(persons: ExactHistograms) -> ExactHistograms:
     sum_groups(
         persons.node_ptr, persons.cell, persons.count, cells.astype(np.int16), sums, pointer, cell, count
     )
-    held = int(pointer[-1])
-    return ExactHistograms(persons.geounits, pointer, cell[:held].copy(), count[:held].copy())
+    entries = int(pointer[-1])
+    return ExactHistograms(persons.geounits, pointer, cell[:entries].copy(), count[:entries].copy())
 
 
 def dhc_data(spine: Spine, persons: list[_Ints], units: list[UnitPart]) -> DhcData:

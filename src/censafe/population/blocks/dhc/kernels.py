@@ -129,19 +129,19 @@ class UnitFacts(NamedTuple):
 
 
 @_kernel
-def find_units(slots: _Column, units: UnitFacts, mafid: _Column, found: _Column, bad: _Ints) -> None:
+def find_units(slots: _Column, units: UnitFacts, mafid: _Column, position: _Column, bad: _Ints) -> None:
     """Position of the unit of every person, -1 where there is none."""
     mask, unit = len(slots) - 1, -1
     for row in range(len(mafid)):
-        one = mafid[row]
-        if unit < 0 or units.mafid[unit] != one:
-            slot = slot_of(one, mask)
-            while slots[slot] >= 0 and units.mafid[slots[slot]] != one:
+        number = mafid[row]
+        if unit < 0 or units.mafid[unit] != number:
+            slot = slot_of(number, mask)
+            while slots[slot] >= 0 and units.mafid[slots[slot]] != number:
                 slot = (slot + 1) & mask
             unit = slots[slot]
-        found[row] = unit
-        bad[_P_MAFID] += one < 0
-        bad[_P_UNIT] += one >= 0 and unit < 0
+        position[row] = unit
+        bad[_P_MAFID] += number < 0
+        bad[_P_UNIT] += number >= 0 and unit < 0
 
 
 @_kernel
@@ -371,7 +371,7 @@ def _child_flags(relship: int, age: int) -> int:
 def count_members(
     unit: _Column,
     people: PersonFields,
-    held: _Column,
+    persons: _Column,
     members: NDArray[np.uint8],
     flags: NDArray[np.uint16],
 ) -> None:
@@ -384,10 +384,10 @@ def count_members(
     """
     counted = np.zeros(len(MEMBER_COUNTS), np.bool_)
     for row in range(len(unit)):
-        one, relship, age = unit[row], people.relship[row], people.age[row]
-        if one < 0:
+        position, relship, age = unit[row], people.relship[row], people.age[row]
+        if position < 0:
             continue
-        held[one] += 1
+        persons[position] += 1
         counted[_M_HEADS] = relship == 20
         counted[_M_PARTNERS] = 21 <= relship <= 24
         counted[_M_FAMILY] = relship == 20 or relship == 21 or relship == 23 or 25 <= relship <= 33
@@ -398,10 +398,10 @@ def count_members(
             age >= 75,
         )
         for kind in range(len(counted)):
-            if counted[kind] and members[one, kind] < 255:
-                members[one, kind] += 1
+            if counted[kind] and members[position, kind] < 255:
+                members[position, kind] += 1
         if 20 < relship <= 36:
-            flags[one] |= _member_flags(relship, age)
+            flags[position] |= _member_flags(relship, age)
 
 
 @_kernel
@@ -428,11 +428,11 @@ def sum_groups(
     for node in range(len(pointer) - 1):
         first = entry
         for i in range(pointer[node], pointer[node + 1]):
-            one = group[cell[i]]
-            if sums[one] == 0:
-                out_cell[entry] = one
+            place = group[cell[i]]
+            if sums[place] == 0:
+                out_cell[entry] = place
                 entry += 1
-            sums[one] += count[i]
+            sums[place] += count[i]
         out_cell[first:entry].sort()
         for i in range(first, entry):
             out_count[i] = sums[out_cell[i]]

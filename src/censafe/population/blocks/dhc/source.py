@@ -62,7 +62,7 @@ _kernel = compiled()
 
 
 def batches_of(
-    path: Path, columns: Sequence[str], found: list[Finding], optional: Sequence[str] = ()
+    path: Path, columns: Sequence[str], findings: list[Finding], optional: Sequence[str] = ()
 ) -> Iterator[Any]:
     """Record batches of a Parquet file; none, and a finding, where columns are missing or it is no such file."""
     import pyarrow as pa
@@ -73,13 +73,13 @@ def batches_of(
         columns = (*columns, *(name for name in optional if name in schema.names))
         problem = _schema_problem(path, schema, columns)
         if problem is not None:
-            found.append(problem)
+            findings.append(problem)
             return
         texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
         with open_parquet(path, read_dictionary=texts) as file:
             yield from file.iter_batches(_BATCH_ROWS, columns=list(columns))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
-        found.append(
+        findings.append(
             Finding(path.name, "", "header", "stop", 0, "the content cannot be read", "Parquet", "write the file again")
         )  # fmt: skip
     except OSError:
@@ -167,9 +167,9 @@ def column_blocks(column: Any, table: BlockTable) -> _Numbers:
 
 
 @_kernel
-def _find_texts(table: BlockTable, letters: _Bytes, ends: _Numbers, found: _Numbers) -> None:
+def _find_texts(table: BlockTable, letters: _Bytes, ends: _Numbers, blocks: _Numbers) -> None:
     for row in range(len(ends) - 1):
-        found[row] = find_block(table, letters, ends[row], ends[row + 1])
+        blocks[row] = find_block(table, letters, ends[row], ends[row + 1])
 
 
 @_kernel
@@ -200,8 +200,8 @@ def line_numbers(
     places = np.array([(field.start, field.width, field.blank) for field in fields], np.int64)
     rows = int(np.count_nonzero(text == ord("\n"))) + 1
     out = np.empty((len(fields), rows), np.int32)
-    held, other = _parse(text, 0, layout.width, places, out)
-    return {name: out[row, :held].copy() for row, name in enumerate(columns)}, other
+    records, other = _parse(text, 0, layout.width, places, out)
+    return {name: out[row, :records].copy() for row, name in enumerate(columns)}, other
 
 
 @_kernel
@@ -229,7 +229,7 @@ _CROSSWALKS: Final = "*crosswalk*.csv"
 _NO_COLUMN: Final = np.zeros(0, np.int32)
 _AHEAD: Final = 5  # pieces of a file that are held at once
 _Ints = NDArray[np.int64]
-_Made = TypeVar("_Made")
+_Piece = TypeVar("_Piece")
 
 
 @dataclass(frozen=True)
@@ -310,13 +310,13 @@ def read_dhc(files: DhcFiles, rules: Sequence[LevelRule], *, workers: int | None
     units = [replace(part, claims=None) for part in units]
     persons = reading.persons(table)
     del table
-    problems = merge_findings(reading.found)
+    problems = merge_findings(reading.findings)
     raise_if_fatal(problems, "records of the DHC")
     data = dhc_data(blocks.spine, persons, units)
     people = data.histograms["dhc-persons"]
-    found = no_persons(files.persons[0].name, int(people.count.sum(dtype=np.int64)))
-    found += total_findings(files.totals, blocks.spine, people, data.facilities.astype(np.int64))
-    raise_if_fatal(found, "records of the DHC")
+    findings = no_persons(files.persons[0].name, int(people.count.sum(dtype=np.int64)))
+    findings += total_findings(files.totals, blocks.spine, people, data.facilities.astype(np.int64))
+    raise_if_fatal(findings, "records of the DHC")
     return replace(data, files=files.all, areas=areas, findings=problems)
 
 
@@ -357,10 +357,10 @@ def _batch_fields(table: _Table, blocks: BlockTable, batch: Any) -> _Fields:
 
 def _line_fields(table: _Table, blocks: BlockTable, text: _Bytes) -> tuple[_Fields, int]:
     """Records of some lines, and how many lines have another length."""
-    found, other = line_numbers(
+    numbers, other = line_numbers(
         text, table.layout, {**table.columns, **{name: name for name in table.optional}}
     )
-    columns, more = ({name: found[name] for name in names} for names in (table.columns, table.optional))
+    columns, more = ({name: numbers[name] for name in names} for names in (table.columns, table.optional))
     block = _NO_COLUMN
     if table is _UNITS:
         block = line_blocks(text, table.layout, blocks, len(columns["mafid"]))
@@ -374,7 +374,7 @@ class _Reading:
     files: DhcFiles
     blocks: BlockList
     workers: int
-    found: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     foreign: int = 0  # units of another state than their block
     counting: Lock = field(default_factory=Lock)
 
@@ -387,10 +387,10 @@ class _Reading:
                 bad += part.bad
                 edits += part.edits
                 parts.append(part)
-            self.found += unit_findings(path.name, bad, edits)
+            self.findings += unit_findings(path.name, bad, edits)
         name = self.files.units[0].name
         if not sum(len(part.levels) for part in parts):
-            raise_if_fatal(merge_findings(self.found), "units of the DHC")
+            raise_if_fatal(merge_findings(self.findings), "units of the DHC")
             raise_if_fatal(
                 [Finding(name, "", "header-only", "stop", 0, "there are no units", "one record a unit", "write the file again")],
                 "units of the DHC",
@@ -400,7 +400,7 @@ class _Reading:
     def persons(self, units: UnitTable) -> list[_Ints]:
         """Keys of all persons; findings of each file, of units given twice, and of units with other persons than they say."""
         name = self.files.units[0].name
-        self.found += finding(name, "MAFID", "duplicate", units.repeated, "units with the number of another one",
+        self.findings += finding(name, "MAFID", "duplicate", units.repeated, "units with the number of another one",
                               "one record a number, over all files")  # fmt: skip
         keys: list[_Ints] = []
         doubts = np.zeros(len(PERSON_DOUBTS), np.int64)
@@ -412,15 +412,15 @@ class _Reading:
                 doubts += part.doubts
                 keys.append(part.keys)
                 units.add(part)
-            self.found += person_findings(path.name, bad, edits)
-        other = 0 if units.repeated else int(np.count_nonzero(units.held != units.facts.pop))
-        self.found += finding(
+            self.findings += person_findings(path.name, bad, edits)
+        other = 0 if units.repeated else int(np.count_nonzero(units.persons != units.facts.pop))
+        self.findings += finding(
             name, "FINAL_POP", "persons", other, f"units with another number of records in {self.files.persons[0].name}",
             "as many persons as FINAL_POP says", "check that both files are whole, and copy them again",
         )  # fmt: skip
         if not units.repeated:
             names = (self.files.persons[0].name, name)
-            self.found += contradiction_findings(names, units.contradictions(), doubts, self.foreign)
+            self.findings += contradiction_findings(names, units.contradictions(), doubts, self.foreign)
         return keys
 
     def _unit_part(self, fields: _Fields) -> UnitPart:
@@ -432,12 +432,12 @@ class _Reading:
         more = (fields.more.get(name, _NO_COLUMN) for name in ("HHT2", "UPART"))
         return recode_unit_part(UnitFields(**fields.columns), block, *more)
 
-    def _parts(self, path: Path, table: _Table, work: Callable[[_Fields], _Made]) -> Iterator[_Made]:
+    def _parts(self, path: Path, table: _Table, work: Callable[[_Fields], _Piece]) -> Iterator[_Piece]:
         """What `work` makes of the pieces of a file, in their order."""
         blocks = self.blocks.table
         if self.files.kind == "parquet":
             columns = (*table.columns.values(), *table.more)
-            batches = batches_of(path, columns, self.found, table.optional)
+            batches = batches_of(path, columns, self.findings, table.optional)
             yield from worked_ahead(
                 lambda batch: work(_batch_fields(table, blocks, batch)), batches, self.workers, ahead=_AHEAD
             )
@@ -446,14 +446,14 @@ class _Reading:
         wrong = 0
         chunks = (chunk.copy() for chunk in file.chunks())
 
-        def part(chunk: _Bytes) -> tuple[int, _Made]:
+        def part(chunk: _Bytes) -> tuple[int, _Piece]:
             fields, other = _line_fields(table, blocks, chunk)
             return other, work(fields)
 
-        for other, made in worked_ahead(part, chunks, self.workers, ahead=_AHEAD):
+        for other, piece in worked_ahead(part, chunks, self.workers, ahead=_AHEAD):
             wrong += other
-            yield made
-        self.found += file.findings(("length",), {}, np.array([wrong]))
+            yield piece
+        self.findings += file.findings(("length",), {}, np.array([wrong]))
 
 
 def _person_part(units: UnitTable, fields: _Fields) -> PersonPart:

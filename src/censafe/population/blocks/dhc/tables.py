@@ -158,15 +158,15 @@ def _broken() -> NDArray[np.int8]:
 
 def _types() -> NDArray[np.int16]:
     """Household types by the codes of the Census Edited File: CPLT 5 is 0, and MULTG 0 and 1 are one."""
-    found = np.full((8, 6, 5, 5, 3, 2, 2), -1, np.int16)
+    levels = np.full((8, 6, 5, 5, 3, 2, 2), -1, np.int16)
     for row in _rows("household_types.csv"):
         couple = _COUPLES.index(row["couple"])
         own, other = (_CHILDREN.index(row[name]) for name in ("own_child_class", "child_class"))
         last = int(row["relatives"]), int(row["child_present"])
         for cplt in (0, 5) if couple == 0 else (couple,):
             for multg in (2,) if row["multigen"] == "1" else (0, 1):
-                found[(int(row["size"]), cplt, own, other, multg, *last)] = int(row["level"])
-    return found
+                levels[(int(row["size"]), cplt, own, other, multg, *last)] = int(row["level"])
+    return levels
 
 
 @cache

@@ -59,8 +59,8 @@ def _findings(file: str, words: Mapping[str, _Words], rules: tuple[str, ...], ro
 
 def unit_findings(file: str, bad: _Ints, edits: _Ints) -> list[Finding]:
     """Rules and edit rules that units of a file break."""
-    found = _findings(file, UNIT_WORDS, UNIT_RULES, bad)
-    return found + [
+    findings = _findings(file, UNIT_WORDS, UNIT_RULES, bad)
+    return findings + [
         Finding(file, "HHSEX, HHLDRAGE, P60, P65, P75, household type", f"edit {name}", "stop", rows,
                 f"households that break the edit rule {name} ({meaning})", "no such household", "correct the records, or edit them again")
         for (name, meaning), rows in zip(household_rules(), edits.tolist(), strict=True)
@@ -98,22 +98,22 @@ def contradiction_findings(
     """Records of persons and units that contradict each other: they warn, but for units with several householders."""
     persons, units = files
     several = next((rows for rule, rows in rules if rule is SEVERAL_HOUSEHOLDERS), 0)
-    found = [
+    findings = [
         Finding(
             persons if rule.table == "persons" else units, rule.columns, rule.name, "stop" if rule is SEVERAL_HOUSEHOLDERS else "warn",
             rows - (several if rule.name == "C4" else 0), rule.problem, rule.allowed, _CONTRADICTED,
         )
         for rule, rows in rules
     ]  # fmt: skip
-    found += [
+    findings += [
         Finding(persons if name in ("RTYPE", "LIVE_ALONE") else units, column, rule, "warn", rows, problem, allowed, _CONTRADICTED)
         for name, rows in zip(PERSON_DOUBTS, [] if doubts is None else doubts.tolist(), strict=False)
         for column, rule, problem, allowed in (_DOUBT_WORDS[name],)
     ]  # fmt: skip
-    found.append(
+    findings.append(
         Finding(
             units, "BCUSTATEFP, OIDTB", "state", "warn", foreign, "units whose state is not that of their block",
             "BCUSTATEFP equal to TABBLKST of the block OIDTB", "correct the records; the block decides where a unit is counted",
         )
     )  # fmt: skip
-    return [one for one in found if one.rows]
+    return [one for one in findings if one.rows]

@@ -42,7 +42,7 @@ class DhcChances(NamedTuple):
     empty: float  # probability of a block without anybody before one with somebody
     vacant_block: float  # probability that such a block has a vacant housing unit
     block_group: float  # probability that a block has a more frequent group of its own
-    beside: float  # probability that a facility stands in the block of the one before
+    same_block: float  # probability that a facility stands in the block of the one before
     apart: float  # probability that a facility stands in a block without housing units
     reasons: _Floats  # (7,) cumulative shares of VACS 1-7
 
@@ -117,7 +117,7 @@ def dhc_chances() -> DhcChances:
         empty=blocks["empty"],
         vacant_block=own["vacant_block"],
         block_group=own["block_group"],
-        beside=own["beside"],
+        same_block=own["same_block"],
         apart=own["apart"],
         reasons=_cumulative(np.array(own["reasons"])),
     )
@@ -265,16 +265,16 @@ def _homes(s: Walk, index: int, home: Home, stop: int, homes: int) -> None:
 
 
 @_kernel
-def _quarters(s: Walk, index: int, home: Home, found: TractFacilities, bound: float) -> bool:
+def _quarters(s: Walk, index: int, home: Home, facilities: TractFacilities, bound: float) -> bool:
     """TractFacilities whose place is below `bound`; whether the block has no housing units because of them."""
     first = s.at[_FACILITY]
-    while s.at[_FACILITY] < len(found.size) and found.place[s.at[_FACILITY]] < bound:
+    while s.at[_FACILITY] < len(facilities.size) and facilities.place[s.at[_FACILITY]] < bound:
         f = s.at[_FACILITY]
-        if f > first and found.place[f] != found.place[f - 1] and uniform(s.words) < s.d.apart:
+        if f > first and facilities.place[f] != facilities.place[f - 1] and uniform(s.words) < s.d.apart:
             break
-        draw_residents(s.c, home, found.kind[f], s.words, s.people, s.at[_PERSON], found.size[f])
-        u = _unit(s, index, 4, found.size[f])
-        s.units.quarters[u] = 1 + found.kind[f]
+        draw_residents(s.c, home, facilities.kind[f], s.words, s.people, s.at[_PERSON], facilities.size[f])
+        u = _unit(s, index, 4, facilities.size[f])
+        s.units.quarters[u] = 1 + facilities.kind[f]
         s.at[_FACILITY] += 1
     return bool(s.at[_FACILITY] > first and uniform(s.words) < s.d.apart)
 
@@ -286,9 +286,9 @@ def _draw_tract(s: Walk, index: int) -> None:
     state, persons = s.tracts.state[index], s.tracts.persons[index]
     kinds, sizes, places, homes = draw_facilities(c, persons, words)
     for item in range(1, len(places)):
-        if uniform(words) < s.d.beside:
+        if uniform(words) < s.d.same_block:
             places[item] = places[item - 1]
-    found = TractFacilities(kinds, sizes, places)
+    facilities = TractFacilities(kinds, sizes, places)
     at[_FACILITY] = at[_PLACED] = at[_GROUP] = 0
     at[_FIRST_PERSON], at[_FIRST_UNIT] = at[_PERSON], at[_UNIT]
     while at[_PERSON] - at[_FIRST_PERSON] < persons:
@@ -299,7 +299,7 @@ def _draw_tract(s: Walk, index: int) -> None:
         home = (state, pick(c.group[state], words) if own else s.tracts.dominant[index])
         stop = min(homes, at[_PLACED] + 1 + waiting(s.d.inhabited, words))
         bound = persons if stop == homes else stop * persons / homes
-        if not _quarters(s, index, home, found, bound):
+        if not _quarters(s, index, home, facilities, bound):
             _homes(s, index, home, stop, homes)
 
 
