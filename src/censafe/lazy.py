@@ -19,7 +19,7 @@ def lazy_names(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[st
         Traceback (most recent call last):
         AttributeError: module 'censafe' has no attribute 'other'
     """
-    module_of = {name: module for module, found in names.items() for name in found}
+    module_of = {name: module for module, members in names.items() for name in members}
 
     def load(name: str) -> Any:
         if name not in module_of:

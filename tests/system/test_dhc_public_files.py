@@ -480,9 +480,9 @@ def test_what_cannot_be_asked_of_these_files_is_said(
 def test_a_stopped_estimate_resumes_with_the_levels_that_were_done(
     states: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from censafe.products.topdown.public import held
+    from censafe.products.topdown.public import file_answers
 
-    listed, real = [], held._objective
+    listed, real = [], file_answers._objective
 
     def stop(load, *rest):  # type: ignore[no-untyped-def]
         listed.append(load.part.name)
@@ -490,7 +490,7 @@ def test_a_stopped_estimate_resumes_with_the_levels_that_were_done(
             raise KeyboardInterrupt
         return real(load, *rest)
 
-    monkeypatch.setattr(held, "_objective", stop)
+    monkeypatch.setattr(file_answers, "_objective", stop)
     out = tmp_path / "out"
     words = {"source": "dhc-us", "settings": {"measure": "households,units"}}
     with pytest.raises(KeyboardInterrupt):

@@ -291,10 +291,10 @@ def plan(configuration: Configuration, **options: Unpack[PlanKeywords]) -> Plan:
     level = _share("confidence", options.get("confidence"), planner.CONFIDENCE)
     deltas = [_share("delta", one, Fraction(0)) for one in options.get("deltas") or _DELTAS]
     margins = {name: exact_number(name, value) for name, value in (options.get("margins") or {}).items()}
-    wishes = _wishes(options)
+    request = _plan_request(options)
     changes = dict(configuration.settings)
     checked = planner.load(configuration.source, changes, margins, level)
-    overrides, outcome = planned(planner, checked, wishes, level)
+    overrides, outcome = planned(planner, checked, request, level)
     if overrides:
         changes |= overrides
         checked = planner.load(configuration.source, changes, {}, level)
@@ -304,11 +304,11 @@ def plan(configuration: Configuration, **options: Unpack[PlanKeywords]) -> Plan:
         )
         changes |= {key: value for key, value in changed.items() if own.get(key) != value}
     report = planner.report(checked, confidence=level, delta=deltas[0])
-    extras = extras_of(planner, checked, wishes, report, deltas=deltas, outcome=outcome, overrides=overrides)
+    extras = extras_of(planner, checked, request, report, deltas=deltas, outcome=outcome, overrides=overrides)
     return Plan(Configuration(configuration.product, configuration.source, changes), checked, report, extras)
 
 
-def _wishes(options: PlanKeywords) -> Any:
+def _plan_request(options: PlanKeywords) -> Any:
     from censafe.planning.prices.table_work import EstimatedTables
     from censafe.products.planned import PlanRequest
 

@@ -162,38 +162,38 @@ def column_texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
 def _names(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Identifiers as numbers; -1 where there is none."""
     texts = column_texts(column)
-    found = np.unique(texts, return_inverse=True)[1].ravel().astype(np.int64)
+    numbers = np.unique(texts, return_inverse=True)[1].ravel().astype(np.int64)
     if np.char.isdecimal(texts).all() and np.char.str_len(texts).max(initial=0) <= _DIGITS:
-        found = texts.astype(np.int64)
-    return np.where(texts == "", -1, found)
+        numbers = texts.astype(np.int64)
+    return np.where(texts == "", -1, numbers)
 
 
 def _coded(
     table: pa.Table, name: str, codes: Mapping[str, int], path: Path | PackedFile
 ) -> NDArray[np.int64]:
     texts, place = np.unique(np.char.upper(column_texts(table[name])), return_inverse=True)
-    found = np.array([codes.get(text, -1) for text in texts.tolist()])
-    wrong = int((found[place.ravel()] < 0).sum())
+    values = np.array([codes.get(text, -1) for text in texts.tolist()])
+    wrong = int((values[place.ravel()] < 0).sum())
     if wrong:
         raise DataError(
             f"{path}: {wrong:,} persons without a valid {name}; allowed: {', '.join(codes)}; fix: correct or leave out these records"
         )
-    return found[place.ravel()]
+    return values[place.ravel()]
 
 
 def _numbers(
     table: pa.Table, name: str, path: Path | PackedFile, most: int, least: int = 0
 ) -> NDArray[np.int64]:
     texts = column_texts(table[name])
-    whole = np.char.isdecimal(texts) & (np.char.str_len(texts) <= _DIGITS)
-    found = np.where(whole, texts, "-1").astype(np.int64)
-    wrong = int(((found < least) | (found > most)).sum())
+    valid = np.char.isdecimal(texts) & (np.char.str_len(texts) <= _DIGITS)
+    numbers = np.where(valid, texts, "-1").astype(np.int64)
+    wrong = int(((numbers < least) | (numbers > most)).sum())
     if wrong:
         allowed = f"whole numbers up to {most}" if not least else f"whole numbers from {least} to {most}"
         raise DataError(
             f"{path}: {wrong:,} persons without a valid {name}; allowed: {allowed}; fix: correct or leave out these records"
         )
-    return found
+    return numbers
 
 
 def _block_codes(table: pa.Table) -> NDArray[np.str_]:
@@ -242,14 +242,14 @@ def _records(folder: Path) -> People:
     return People.of(code[place[own]], **codes, person=np.arange(len(persons)), household=household)
 
 
-def _places(names: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64]:
+def _places(names: NDArray[Any], references: NDArray[Any]) -> NDArray[np.int64]:
     if not len(names):
         raise DataError("there are no units or blocks in the files; fix: copy the files again")
     order = np.argsort(names, kind="stable")
-    found = order[np.minimum(np.searchsorted(names[order], wanted), len(names) - 1)]
-    missing = int((names[found] != wanted).sum())
+    places = order[np.minimum(np.searchsorted(names[order], references), len(names) - 1)]
+    missing = int((names[places] != references).sum())
     if missing:
         raise DataError(
             f"{missing:,} records name a unit or block that is not in the files; fix: give the files of one delivery"
         )
-    return np.asarray(found)
+    return np.asarray(places)

@@ -11,7 +11,7 @@ import pytest
 
 from censafe.errors import DataError
 from censafe.evaluation.areas.files import read_area_lists
-from censafe.evaluation.files.histograms import read_block_cells, whole_geocodes
+from censafe.evaluation.files.histograms import geocode_numbers, read_block_cells
 from censafe.geography.area_lists import read_block_areas, read_listed_blocks
 from censafe.geography.area_names import AreaNames, read_area_names
 from censafe.geography.crosswalk import read_crosswalk
@@ -71,8 +71,8 @@ def test_a_code_that_is_right_in_both_readings_is_in_doubt() -> None:
     with pytest.raises(
         DataError, match="1 codes of 15 digits that are geocodes of 16 digits without their leading zero"
     ):
-        whole_geocodes(pa.array(["201310001011000"]), BLOCK, "a.csv, geocode")
-    assert whole_geocodes(pa.array(["201310001011000", "201310001012000"]), BLOCK).min() > 0
+        geocode_numbers(pa.array(["201310001011000"]), BLOCK, "a.csv, geocode")
+    assert geocode_numbers(pa.array(["201310001011000", "201310001012000"]), BLOCK).min() > 0
 
 
 def test_every_reader_refuses_geocodes_without_their_zero(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def pair_with_files(truth: Pair, rules: Sequence[LevelRule], published: Mapping[
     return pair_histograms(truth.schema, truth.spine, truth.confidential, runs)
 
 
-def pair_beside(
+def pair_on_spine(
     persons: Pair, schema: HistogramSchema, confidential: Path | ExactHistograms, published: Sequence[Path]
 ) -> Pair:
     """Another histogram of the blocks and runs of a pair, such as occupied and vacant housing units."""

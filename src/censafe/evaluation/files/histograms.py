@@ -63,7 +63,7 @@ def read_block_cells(path: Path, form: GeocodeForm, schema: Schema | None = None
     cell = np.concatenate([_cells(table, schema, path.name) for table in tables])
     count = np.concatenate(
         [
-            _whole(table.column("count"), path.name, "count")
+            _whole_numbers(table.column("count"), path.name, "count")
             if "count" in table.column_names
             else np.ones(table.num_rows, np.int64)
             for table in tables
@@ -88,10 +88,10 @@ def read_block_cells(path: Path, form: GeocodeForm, schema: Schema | None = None
 def _cells(table: pa.Table, schema: Schema | None, file: str) -> NDArray[np.int64]:
     """Flat index of the cell of every row, from the column of it or from those of the attributes."""
     if schema is None or "cell" in table.column_names:
-        return _whole(table.column("cell"), file, "cell")
+        return _whole_numbers(table.column("cell"), file, "cell")
     cell = np.zeros(table.num_rows, np.int64)
     for attribute in schema.attributes:
-        level = _whole(table.column(attribute.name), file, attribute.name)
+        level = _whole_numbers(table.column(attribute.name), file, attribute.name)
         wrong = int((level >= attribute.levels).sum())
         if wrong:
             raise DataError(
@@ -104,10 +104,10 @@ def _cells(table: pa.Table, schema: Schema | None, file: str) -> NDArray[np.int6
 
 def read_geocodes(path: Path, form: GeocodeForm) -> NDArray[np.int64]:
     """Geocodes of a file or folder with a column ``geocode``, each once, rising."""
-    found = [
+    codes = [
         _codes(_table(file, (_COLUMNS[:1],)).column("geocode"), form, path.name)[0] for file in _files(path)
     ]
-    return np.unique(np.concatenate(found))
+    return np.unique(np.concatenate(codes))
 
 
 def table_columns(path: Path) -> list[str]:
@@ -115,11 +115,11 @@ def table_columns(path: Path) -> list[str]:
     return column_names(path, "the file")
 
 
-def whole_geocodes(texts: pa.Array, form: GeocodeForm, place: str = "geocode") -> NDArray[np.int64]:
+def geocode_numbers(texts: pa.Array, form: GeocodeForm, place: str = "geocode") -> NDArray[np.int64]:
     """Geocodes as numbers; -1 where a text is none. Census blocks given by a GEOID or GISJOIN get their block group.
 
     Example:
-        >>> whole_geocodes(pa.array(["440010301001000", "4400103010011001", "44", None]), GeocodeForm(16)).tolist()
+        >>> geocode_numbers(pa.array(["440010301001000", "4400103010011001", "44", None]), GeocodeForm(16)).tolist()
         [4400103010011000, 4400103010011001, -1, -1]
     """
     if form.alphabet != DIGITS:
@@ -140,10 +140,10 @@ def whole_geocodes(texts: pa.Array, form: GeocodeForm, place: str = "geocode") -
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        found = list(matching_files(path, "*.parquet", "*.csv"))
-        if not found:
+        files = list(matching_files(path, "*.parquet", "*.csv"))
+        if not files:
             raise StorageError(f"{path}: the folder holds no Parquet or CSV file; name a file of histograms")
-        return found
+        return files
     if not path.is_file():
         raise StorageError(f"{path}: there is no such file; name a file of histograms")
     return [path]
@@ -168,7 +168,7 @@ def _table(path: Path, choices: tuple[tuple[str, ...], ...]) -> pa.Table:
         ) from None
 
 
-def _whole(column: Any, file: str, name: str) -> NDArray[np.int64]:
+def _whole_numbers(column: Any, file: str, name: str) -> NDArray[np.int64]:
     numbers = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     read = column.to_numpy() if numbers and not column.null_count else None
     if read is None or not np.array_equal(read, np.floor(read)):
@@ -198,16 +198,16 @@ def _codes(column: Any, form: GeocodeForm, file: str) -> tuple[NDArray[np.int64]
     for chunk in column.chunks:
         index = chunk.indices.to_numpy()
         used = np.bincount(index, minlength=len(chunk.dictionary)) > 0
-        parts.append(whole_geocodes(chunk.dictionary.filter(pa.array(used)), form, f"{file}, geocode"))
+        parts.append(geocode_numbers(chunk.dictionary.filter(pa.array(used)), form, f"{file}, geocode"))
         rows.append((np.cumsum(used) - 1 + start)[index])
         start += len(parts[-1])
-    found = np.concatenate(parts)
-    wrong = int((found < 0).sum())
+    numbers = np.concatenate(parts)
+    wrong = int((numbers < 0).sum())
     if wrong:
         raise DataError(
             f"{file}, geocode: {wrong} codes are not of the right form; allowed: {block_words(form)}, leading zeros included"
         )
-    codes, place = np.unique(found, return_inverse=True)
+    codes, place = np.unique(numbers, return_inverse=True)
     return codes, place[np.concatenate(rows)]
 
 
@@ -224,7 +224,7 @@ def read_unit_table(path: Path, form: GeocodeForm) -> BlockCells:
     """Vacant (cell 0) and occupied (cell 1) housing units of blocks."""
     table = _table_of_unit_files(path)
     codes = _codes_of_unit_files(path, table, form)
-    homes, occupied = (_whole(table.column(name), path.name, name) for name in (_HOMES, _OCCUPIED))
+    homes, occupied = (_whole_numbers(table.column(name), path.name, name) for name in (_HOMES, _OCCUPIED))
     wrong = int((occupied > homes).sum())
     if wrong:
         raise DataError(
@@ -245,10 +245,10 @@ def facilities_of(path: Path, form: GeocodeForm, blocks: NDArray[np.int64]) -> N
     place = np.searchsorted(blocks, codes)
     inside = place < len(blocks)
     inside[inside] = blocks[place[inside]] == codes[inside]
-    found = np.zeros((len(blocks), 8), np.int64)
+    facilities = np.zeros((len(blocks), 8), np.int64)
     for kind, name in enumerate(_FACILITIES, 1):
-        found[place[inside], kind] = _whole(table.column(name), path.name, name)[inside]
-    return found
+        facilities[place[inside], kind] = _whole_numbers(table.column(name), path.name, name)[inside]
+    return facilities
 
 
 def _names(path: Path) -> list[str]:
@@ -273,7 +273,7 @@ def _table_of_unit_files(path: Path) -> Any:
 
 def _codes_of_unit_files(path: Path, table: Any, form: GeocodeForm) -> NDArray[np.int64]:
     column = table.column("geocode").cast(pa.string()).combine_chunks()
-    codes = whole_geocodes(column, form, f"{path.name}, geocode")
+    codes = geocode_numbers(column, form, f"{path.name}, geocode")
     wrong, twice = int((codes < 0).sum()), len(codes) - len(np.unique(codes))
     if wrong or twice:
         raise DataError(

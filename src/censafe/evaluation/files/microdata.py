@@ -41,9 +41,9 @@ def added_rows(rows: RecordRows, cells: int) -> RecordRows:
 def rows_of_parts(path: Path, parts: Sequence[RecordRows], cells: int) -> BlockCells:
     """Added-up pieces of a file as one."""
     empty = RecordRows(*(np.zeros(0, np.int64) for _ in range(3)))
-    whole = added_rows(RecordRows(*(np.concatenate(one) for one in zip(empty, *parts, strict=True))), cells)
-    codes, row = np.unique(whole.code, return_inverse=True)
-    return BlockCells(path.name, "", codes, row, whole.cell, whole.number)
+    added = added_rows(RecordRows(*(np.concatenate(one) for one in zip(empty, *parts, strict=True))), cells)
+    codes, row = np.unique(added.code, return_inverse=True)
+    return BlockCells(path.name, "", codes, row, added.cell, added.number)
 
 
 def is_microdata(path: Path) -> bool:
@@ -81,8 +81,8 @@ def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
 def _rows_of(published: PublishedSource, schema: HistogramSchema) -> MicrodataRows | None:
     """The rows that show the cells of a schema."""
     for rows in published.rows.values():
-        shown = (rows.layout.schema, *(() if rows.layout.beside is None else (rows.layout.beside.schema,)))
-        if any(one.schema.shape == schema.schema.shape for one in shown):
+        schemas = (rows.layout.schema, *(() if rows.layout.beside is None else (rows.layout.beside.schema,)))
+        if any(one.schema.shape == schema.schema.shape for one in schemas):
             return rows
     return None
 
@@ -147,8 +147,8 @@ def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
             f"{path.name}: microdata of 1940 cannot be counted in the schema {schema.name}; allowed: kinds of quarters 8, voting "
             "age 2, Hispanic origin 2, race 6"
         )
-    beside = _units_beside(path)
-    units, kinds = (np.zeros(0, np.int64),) * 2 if beside is None else _kinds_of_units(beside)
+    unit_file = _unit_file(path)
+    units, kinds = (np.zeros(0, np.int64),) * 2 if unit_file is None else _kinds_of_units(unit_file)
     parts = []
     columns = (*_DISTRICT, _UNIT, *_PERSON)
     missing = [name for name in columns if name not in _columns(path)]
@@ -156,7 +156,7 @@ def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
         raise DataError(f"{path.name}: no column {', '.join(missing)}; fix: name the file of persons of 1940")
     for batch in number_batches(_file(path), columns, _LAYOUT):
         code, unit = _keys_of_microdata_1940(path, batch)
-        kind = np.zeros(len(unit), np.int64) if beside is None else _kinds_of(path, unit, units, kinds)
+        kind = np.zeros(len(unit), np.int64) if unit_file is None else _kinds_of(path, unit, units, kinds)
         adult = coded(path, batch, "QAGE", 0, 116) >= _ADULT
         hispanic, race = coded(path, batch, "CENHISP", 1, 2), coded(path, batch, "CENRACE", 1, 6)
         cell = np.ravel_multi_index((kind, adult.astype(np.int64), hispanic, race), _SHAPE)
@@ -166,7 +166,7 @@ def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
 
 def lacks_units(path: Path) -> bool:
     """Whether a file is microdata of 1940 without the file of units that tells the kinds of quarters."""
-    return is_district_microdata(path) and _units_beside(path) is None
+    return is_district_microdata(path) and _unit_file(path) is None
 
 
 def _kinds_of(
@@ -180,20 +180,20 @@ def _kinds_of(
             f"{path.name}, {_UNIT}: {missing} persons are in units that the file of units does not have; fix: compare files "
             "of one publication"
         )
-    found: NDArray[np.int64] = kinds[at]
-    return found
+    of_person: NDArray[np.int64] = kinds[at]
+    return of_person
 
 
-def _units_beside(path: Path) -> Path | None:
+def _unit_file(path: Path) -> Path | None:
     """The file of units in the folder of a file of persons; None where it lies alone."""
     others = [one for one in sorted(path.parent.iterdir()) if one != path and is_district_microdata(one)]
-    found = [one for one in others if {_UNIT, _KIND} <= set(_columns(one))]
-    if others and len(found) != 1:
+    unit_files = [one for one in others if {_UNIT, _KIND} <= set(_columns(one))]
+    if others and len(unit_files) != 1:
         raise DataError(
-            f"{path.name}: {len(found)} files of units (columns {_UNIT} and {_KIND}) in its folder; allowed: one, which says the "
+            f"{path.name}: {len(unit_files)} files of units (columns {_UNIT} and {_KIND}) in its folder; allowed: one, which says the "
             "kinds of quarters of the persons, or no other file of districts"
         )
-    return found[0] if found else None
+    return unit_files[0] if unit_files else None
 
 
 def _kinds_of_units(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -208,16 +208,16 @@ def _kinds_of_units(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
             )
         keys.append(_keys_of_microdata_1940(path, batch)[1])
         kinds.append(kind)
-    whole, kind = np.concatenate(keys), np.concatenate(kinds)
-    if bool((np.diff(whole) <= 0).any()):
-        order = np.argsort(whole, kind="stable")
-        whole, kind = whole[order], kind[order]
-    repeated = int((np.diff(whole) == 0).sum())
+    unit, kind = np.concatenate(keys), np.concatenate(kinds)
+    if bool((np.diff(unit) <= 0).any()):
+        order = np.argsort(unit, kind="stable")
+        unit, kind = unit[order], kind[order]
+    repeated = int((np.diff(unit) == 0).sum())
     if repeated:
         raise DataError(
             f"{path.name}, {_UNIT}: {repeated} units are given twice; allowed: once in a district"
         )
-    return whole, kind
+    return unit, kind
 
 
 def _keys_of_microdata_1940(path: Path, batch: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

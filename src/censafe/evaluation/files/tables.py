@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
-from censafe.evaluation.files.histograms import BlockCells, table_columns, whole_geocodes
+from censafe.evaluation.files.histograms import BlockCells, geocode_numbers, table_columns
 from censafe.geography.area_tables import STORED, read_table
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import block_words
@@ -45,15 +45,15 @@ def _legacy_files(path: Path) -> tuple[Path | PackedFile, ...]:
         return find_legacy(path)
     if path.suffix.lower() not in PACKED:
         return ()
-    found = [one for one in state_files(packed_files(path)) if one.product == "pl"]
-    if not found:
+    states = [one for one in state_files(packed_files(path)) if one.product == "pl"]
+    if not states:
         return ()
-    if len(found) > 1 or found[0].header is None or sorted(found[0].segments) != [1, 2, 3]:
+    if len(states) > 1 or states[0].header is None or sorted(states[0].segments) != [1, 2, 3]:
         raise DataError(
-            f"{path.name}: P.L. 94-171 files of {len(found)} states, or not all four of a state; allowed: the header and the three segments of one state; fix: give "
+            f"{path.name}: P.L. 94-171 files of {len(states)} states, or not all four of a state; allowed: the header and the three segments of one state; fix: give "
             "such an archive"
         )
-    return (found[0].header, *(found[0].segments[number] for number in (1, 2, 3)))
+    return (states[0].header, *(states[0].segments[number] for number in (1, 2, 3)))
 
 
 def is_table_file(path: Path) -> bool:
@@ -72,7 +72,7 @@ def holds_units(path: Path) -> bool:
     return "H1" in _read(path, _TIDY).column("table").unique().cast(pa.string()).to_pylist()
 
 
-def made_up(path: Path, schema: HistogramSchema) -> tuple[str, ...]:
+def imputation_notes(path: Path, schema: HistogramSchema) -> tuple[str, ...]:
     """What of the persons of a source is made up by a rule, because no table has it."""
     tables = is_table_file(path) or is_legacy_folder(path)
     return (RULE,) if tables and schema.record is ProtectedUnit.PERSON else ()
@@ -130,8 +130,8 @@ def read_table_cells(path: Path, schema: HistogramSchema) -> BlockCells:
 
 
 def _require(path: Path, schema: HistogramSchema) -> None:
-    wanted = (2,) if schema.record is ProtectedUnit.HOUSEHOLD else _SHAPE
-    if schema.schema.shape != wanted:
+    shape = (2,) if schema.record is ProtectedUnit.HOUSEHOLD else _SHAPE
+    if schema.schema.shape != shape:
         raise DataError(
             f"{path.name}: redistricting tables hold hhgq x votingage x hispanic x cenrace (8 x 2 x 2 x 63) and occupancy, which is "
             f"not the schema {schema.name}; fix: give a file of histograms"
@@ -161,7 +161,7 @@ def _tables_of(path: Path) -> tuple[dict[str, NDArray[np.int32]], NDArray[np.int
 def _blocks(path: Path, rows: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Geocodes that occur as numbers, rising, and the position of that of every row."""
     texts = rows.column("geocode").cast(pa.string()).combine_chunks().dictionary_encode()
-    known = whole_geocodes(texts.dictionary, GeocodeForm(_DIGITS), f"{path.name}, geocode")
+    known = geocode_numbers(texts.dictionary, GeocodeForm(_DIGITS), f"{path.name}, geocode")
     wrong = int((known < 0).sum())
     if wrong:
         raise DataError(
@@ -197,14 +197,14 @@ def _from_columns(path: Path, rows: Any, block: NDArray[np.int64]) -> dict[str, 
     """Tables of a file with one row a block."""
     tables = {}
     for table in TABLE_ITEMS:
-        wanted = [name for name in item_names() if name.startswith(f"{table}_")]
-        held = [name for name in wanted if name in rows.column_names]
-        if table == "H1" and not held:
+        names = [name for name in item_names() if name.startswith(f"{table}_")]
+        present = [name for name in names if name in rows.column_names]
+        if table == "H1" and not present:
             continue
-        if held != wanted:
+        if present != names:
             raise _incomplete(path, table)
-        tables[table] = np.zeros((len(block), len(wanted)), np.int32)
-        for item, name in enumerate(wanted):
+        tables[table] = np.zeros((len(block), len(names)), np.int32)
+        for item, name in enumerate(names):
             tables[table][block, item] = rows.column(name).to_numpy()
     return tables
 

@@ -17,14 +17,14 @@ from censafe.evaluation.counts.cell_sets import shipped_cell_sets
 from censafe.evaluation.counts.pairing import (
     Pair,
     PublishedRun,
-    pair_beside,
     pair_files,
+    pair_on_spine,
     pair_with_files,
     summed_out,
 )
 from censafe.evaluation.files.histograms import facilities_of, is_unit_table
 from censafe.evaluation.files.microdata import holds_records, lacks_units
-from censafe.evaluation.files.tables import holds_units, is_legacy_folder, is_table_file, made_up
+from censafe.evaluation.files.tables import holds_units, imputation_notes, is_legacy_folder, is_table_file
 from censafe.evaluation.pairs.definitions import DefinedAreas
 from censafe.evaluation.summary.counts import kinds_of_units
 from censafe.geography.area_names import AreaNames
@@ -102,7 +102,7 @@ def open_pair(
     opened = _without_unknown(
         opened, [opener.file(one, histogram.name) for one in (truth, *published.values())]
     )
-    opened = replace(opened, notes=(*opened.notes, *opener.made_up(truth, read=read)))
+    opened = replace(opened, notes=(*opened.notes, *opener.imputation_notes(truth, read=read)))
     return replace(opened, lists=with_lists(opened, areas or AreaLists()))
 
 
@@ -148,17 +148,17 @@ def with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[ComparedAreas, ...
             )
         if kinds or not areas.kinds:
             named |= {one.level: one for one in read_area_lists(path, spine, kinds) if one.number}
-    found = {one.level: one for one in opened.lists} | named
-    found |= {one.kind: one.areas(spine) for one in areas.defined}
-    missing = [one for one in areas.kinds if one not in found]
-    clash = [one for one in found if one in spine.names]
+    lists = {one.level: one for one in opened.lists} | named
+    lists |= {one.kind: one.areas(spine) for one in areas.defined}
+    missing = [one for one in areas.kinds if one not in lists]
+    clash = [one for one in lists if one in spine.names]
     if missing:
         raise UsageError(
             f"no list of {', '.join(missing)}; name a file with a column of this name with `areas`"
         )
     if clash:
         raise UsageError(f"areas {', '.join(clash)} have the name of a level; give the column another name")
-    return tuple(one for name, one in found.items() if not areas.kinds or name in areas.kinds)
+    return tuple(one for name, one in lists.items() if not areas.kinds or name in areas.kinds)
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class _Opener:
     def leaf(self) -> str:
         return self.config.run_levels[-1].name
 
-    def beside(self, term: str) -> MeasuredHistogram | None:
+    def unit_histogram(self, term: str) -> MeasuredHistogram | None:
         """Another histogram of units that tells a set of cells apart."""
         sets = shipped_cell_sets()
         for one in self.config.histograms:
@@ -197,14 +197,14 @@ class _Opener:
         names += [f"units{ending}" for ending in _TABLES[:2] if histogram == "units"]
         return next((path / name for name in names if (path / name).exists()), path)
 
-    def made_up(self, truth: Path, *, read: bool) -> tuple[str, ...]:
+    def imputation_notes(self, truth: Path, *, read: bool) -> tuple[str, ...]:
         """What files of tables do not tell and a rule makes up; a data folder told of its own when it was read."""
         sides = [] if read else [("truth", truth)]
         sides += [("published", path) for path in self.published.values()]
         return tuple(
             f"{side}: {words} was made up"
             for side, path in sides
-            for words in made_up(self.file(path, self.histogram.name), self.histogram.schema)
+            for words in imputation_notes(self.file(path, self.histogram.name), self.histogram.schema)
         )
 
     def unit_files(
@@ -222,43 +222,44 @@ class _Opener:
 
     def homes(self, truth: Path) -> list[tuple[MeasuredHistogram, tuple[Path, ...]] | None]:
         """Histograms of units and of households, each with the files of the truth and of every published run."""
-        occupied, kinds = self.beside("occupied"), self.beside("female householder")
+        occupied, kinds = self.unit_histogram("occupied"), self.unit_histogram("female householder")
         if self.units and occupied is None:
             raise UsageError(
                 "files of units need a configuration that measures occupied and vacant units, beside persons"
             )
         sides = (truth, *self.published.values())
-        found: list[tuple[MeasuredHistogram, tuple[Path, ...]] | None] = []
+        histograms: list[tuple[MeasuredHistogram, tuple[Path, ...]] | None] = []
         for histogram, named in ((occupied, self.units), (None if kinds is occupied else kinds, ())):
             files = (
                 None
                 if histogram is None
                 else named or self.unit_files(sides, histogram.name, histogram.schema)
             )
-            found.append(None if histogram is None or files is None else (histogram, files))
-        return found
+            histograms.append(None if histogram is None or files is None else (histogram, files))
+        return histograms
 
     def from_files(self, truth: Path, domain: Path | None) -> OpenedPair:
         """Both sides from files; blocks of a list, or of any file."""
         homes = self.homes(truth)
-        beside = truth / "units.parquet"
+        unit_table = truth / "units.parquet"
         pair = pair_files(
             self.histogram.schema,
             level_rules(self.config),
             self.file(truth, self.histogram.name),
             {name: self.file(path, self.histogram.name) for name, path in self.published.items()},
-            domain=domain or (beside if beside.is_file() else None),
+            domain=domain or (unit_table if unit_table.is_file() else None),
             more=[(path, one.schema) for one, files in filter(None, homes) for path in files],
         )
         units, households = (
-            None if one is None else pair_beside(pair, one[0].schema, one[1][0], one[1][1:]) for one in homes
+            None if one is None else pair_on_spine(pair, one[0].schema, one[1][0], one[1][1:])
+            for one in homes
         )
         table = None if homes[0] is None else homes[0][1][0]
         leaves = pair.spine.leaf
         facilities = None
         if table is not None and is_unit_table(table):
             facilities = facilities_of(table, leaves.form, leaves.codes)
-        return OpenedPair(pair, units, households, facilities, _lists_beside(truth, pair))
+        return OpenedPair(pair, units, households, facilities, _known_lists(truth, pair))
 
     def from_data(self, data: Path, reading: ReadOptions) -> OpenedPair:
         """The truth from a data folder, by the reader of the configuration."""
@@ -272,12 +273,12 @@ class _Opener:
         truth = Pair(self.histogram.schema, run.standard, leaves(self.histogram), ())
         published = {name: self.file(path, self.histogram.name) for name, path in self.published.items()}
         pair = pair_with_files(truth, level_rules(self.config), published)
-        occupied = self.beside("occupied")
+        occupied = self.unit_histogram("occupied")
         units = None
         if occupied is not None:
             files = self.units[1:] or self.unit_files(self.published.values(), occupied.name, occupied.schema)
             if files is not None:
-                units = pair_beside(pair, occupied.schema, leaves(occupied), files)
+                units = pair_on_spine(pair, occupied.schema, leaves(occupied), files)
         areas = loaded.facts.areas
         notes = tuple(f"truth: {words} was made up" for words in loaded.facts.imputed)
         known = () if areas is None else known_areas(run.standard, areas)
@@ -286,7 +287,7 @@ class _Opener:
         return OpenedPair(pair, units, None, facilities, known, notes, names)
 
 
-def _lists_beside(truth: Path, pair: Pair) -> tuple[ComparedAreas, ...]:
+def _known_lists(truth: Path, pair: Pair) -> tuple[ComparedAreas, ...]:
     """Areas that a data folder knows: from its table of units, or from block files GRF-C."""
     spine = pair.spine
     if not truth.is_dir() or spine.leaf.digits != _CENSUS_DIGITS:

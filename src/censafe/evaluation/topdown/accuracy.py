@@ -19,7 +19,7 @@ from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.evaluation.topdown.noise import noisy_blocks, noisy_level
 from censafe.evaluation.topdown.population import EvaluatedPopulation, compared_characteristics
 from censafe.model.topdown.histograms import MeasuredHistogram
-from censafe.products.topdown.intake.equations import is_held
+from censafe.products.topdown.intake.equations import has_exact_sums
 
 METHODS: Final[Mapping[str, str]] = {
     "topdown": "TopDown",
@@ -99,7 +99,7 @@ def _fitted_blocks(
 ) -> list[PublishedRun]:
     """Draws of fitted blocks: fewer where blocks are many and large, since each is a fit of its own."""
     work = pair.spine.leaf.nodes * pair.schema.schema.cells
-    if work > _NO_FITS or is_held(histogram):
+    if work > _NO_FITS or has_exact_sums(histogram):
         return []
     facilities = population.loaded.facts.facilities
     return [

@@ -21,7 +21,7 @@ from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import add_noise
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.intake.equations import is_held
+from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.plan import exact_levels, noise_law
 
 _CHUNK_ANSWERS = 1 << 22
@@ -144,7 +144,7 @@ def noisy_blocks(
 
 def _too_many(histogram: MeasuredHistogram, geounits: int, source: BestQuery) -> bool:
     """Whether the answers of a histogram that is estimated lazily are too many to be drawn."""
-    return is_held(histogram) and geounits * source.query.answers > _MOST_DRAWS
+    return has_exact_sums(histogram) and geounits * source.query.answers > _MOST_DRAWS
 
 
 def _noisy(

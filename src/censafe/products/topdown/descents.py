@@ -30,8 +30,8 @@ from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.model.topdown.workers import EngineWorkers, threads_of
 from censafe.privacy.measure.histograms import level_variances
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.intake.equations import BlockRows, follows_stack, is_held, known_blocks
-from censafe.products.topdown.intake.held import held_sums, require_stack_agreement
+from censafe.products.topdown.intake.constraint_sums import constraint_sums, require_stack_agreement
+from censafe.products.topdown.intake.equations import BlockRows, follows_stack, has_exact_sums, known_blocks
 from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.relations.blocks import RelatedBlocks, following, require_housing_units
@@ -163,7 +163,7 @@ class Descents:
     def of(self, histogram: MeasuredHistogram) -> EstimationFromRoot:
         """The descent of the next histogram."""
         choices, spine = self._config.choices, self._public.spine
-        if not is_held(histogram):
+        if not has_exact_sums(histogram):
             bounds = bounded_facts(self._config, histogram, self._public, self._levels)
             return Descent(histogram, bounds, self._observer, choices, self._workers, self._solver)
         if self._solver is not None:
@@ -172,7 +172,7 @@ class Descents:
                 f"`solver`: {histogram.name} is held by the constraints {names}, which no solver of your own is asked to keep; allowed: "
                 "histograms without constraints"
             )
-        sums = self._exact_sums.pop(histogram.name, None) or held_sums(histogram, self._known)
+        sums = self._exact_sums.pop(histogram.name, None) or constraint_sums(histogram, self._known)
         self._groups[histogram.name] = sums.label
         further = self._further(histogram)
         return OperatorDescent(histogram, spine, sums, self._observer, choices, self._workers, further)
@@ -228,9 +228,9 @@ class Descents:
     def _sums(self) -> dict[str, ExactSums]:
         """Exact sums of the histograms that follow no other; what the others will be held to is checked as far as it is known."""
         measured = {histogram.name: histogram for histogram in self._config.histograms}
-        ours = [histogram for histogram in self._config.histograms if is_held(histogram)]
+        ours = [histogram for histogram in self._config.histograms if has_exact_sums(histogram)]
         sums = {
-            histogram.name: held_sums(histogram, self._known)
+            histogram.name: constraint_sums(histogram, self._known)
             for histogram in ours
             if not follows_stack(histogram)
         }

@@ -22,7 +22,7 @@ from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.estimate import estimate_named_tables, re_estimate
 from censafe.products.topdown.files import named_areas, named_codes
 from censafe.products.topdown.folder import place_of
-from censafe.products.topdown.intake.equations import is_held
+from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.intake.intake import Intake, is_run_folder, open_intake
 from censafe.products.topdown.intake.production_spine import load_for_data
 from censafe.products.topdown.intake.results import (
@@ -237,7 +237,7 @@ def _cited(result: PublishedResult | MicrodataResult) -> CitedRun:
 
 def _compile_soon(config: TopdownConfig, reading: ReadOptions) -> None:
     """Compile the estimation in a second process while the records are read; nothing but after an installation."""
-    needed = [_HELD_KERNELS if is_held(one) else (ESTIMATION_KERNELS,) for one in config.histograms]
+    needed = [_HELD_KERNELS if has_exact_sums(one) else (ESTIMATION_KERNELS,) for one in config.histograms]
     if compile_ahead(*dict.fromkeys(name for names in needed for name in names)):
         reading.observer.remark(
             "First run of this version here: the estimation is compiled meanwhile, which takes about a minute once."

@@ -22,7 +22,7 @@ from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.files import area_names, write_files
 from censafe.products.topdown.folder import AREA_CODES, ESTIMATE_FILES, RUN_FACTS, write_facts
-from censafe.products.topdown.intake.equations import is_held
+from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.intake.spines import spine_document, spine_remarks
 from censafe.products.topdown.labels import COPIES
 from censafe.products.topdown.moves import paths_of
@@ -179,7 +179,7 @@ def _statement(release: TopdownRelease, records: Mapping[str, int]) -> Certifica
     published = (_PUBLISHED,) if manifest.published_data else ()
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
     if config.choices.information == "lower":
-        fitted = (*fitted, _BY_QUERY if any(map(is_held, config.histograms)) else _FROM_BELOW)
+        fitted = (*fitted, _BY_QUERY if any(map(has_exact_sums, config.histograms)) else _FROM_BELOW)
     readings = [
         {
             "histogram": reading.histogram,

@@ -45,7 +45,7 @@ class LineColumns(NamedTuple):
     levels: NDArray[np.int16]  # (columns, numbers + 1) level of a number, -1 for none; how many levels, last
 
 
-class WantedRows(NamedTuple):
+class ExpectedRows(NamedTuple):
     """Rows that the file must have."""
 
     codes: _Ints  # (geounits,) geocodes as numbers, rising
@@ -61,18 +61,18 @@ class KnownRows(NamedTuple):
     keys: _Ints  # (groups,) number that the codes of a row make
 
 
-class FoundRows(NamedTuple):
-    """What was read so far."""
+class CountedRows(NamedTuple):
+    """Rows that were read so far, counted."""
 
-    held: _Ints  # (groups,) rows of the geounit that is being read
+    by_group: _Ints  # (groups,) rows of the geounit that is being read
     seen: NDArray[np.uint8]  # (geounits,) those whose rows were compared
     state: _Ints  # (3,) the last geounit, its rows, and the column of a fault
 
 
 _COLUMNS = tuple_type(LineColumns, int64[::1], int32[::1], int16[:, ::1])
-_WANTED = tuple_type(WantedRows, int64[::1], _POINTER, _FIXED, _FIXED)
+_EXPECTED = tuple_type(ExpectedRows, int64[::1], _POINTER, _FIXED, _FIXED)
 _KNOWN = tuple_type(KnownRows, int32[::1], int64[::1])
-_FOUND = tuple_type(FoundRows, int64[::1], uint8[::1], int64[::1])
+_COUNTED = tuple_type(CountedRows, int64[::1], uint8[::1], int64[::1])
 
 
 @compiled(int64(int64, _KNOWN))
@@ -101,16 +101,16 @@ def _group(key_of_cell, slots, keys, of):  # type: ignore[no-untyped-def]
     return groups
 
 
-@compiled(int64(int64, _WANTED, _FOUND))
-def _same(node, wanted, found):  # type: ignore[no-untyped-def]
-    """Whether the rows of a geounit are its entries; what was held of it is cleared."""
-    held, seen, state = found
+@compiled(int64(int64, _EXPECTED, _COUNTED))
+def _same(node, expected, counted):  # type: ignore[no-untyped-def]
+    """Whether the rows of a geounit are its entries; what was counted of it is cleared."""
+    by_group, seen, state = counted
     rows = np.int64(0)
-    for entry in range(wanted.node_ptr[node], wanted.node_ptr[node + 1]):
-        if held[wanted.cell[entry]] != wanted.rows[entry]:
+    for entry in range(expected.node_ptr[node], expected.node_ptr[node + 1]):
+        if by_group[expected.cell[entry]] != expected.rows[entry]:
             return 0
-        rows += wanted.rows[entry]
-        held[wanted.cell[entry]] = 0
+        rows += expected.rows[entry]
+        by_group[expected.cell[entry]] = 0
     if rows != state[_ROWS]:
         return 0
     seen[node] = 1
@@ -118,16 +118,16 @@ def _same(node, wanted, found):  # type: ignore[no-untyped-def]
     return 1
 
 
-@compiled(int64(int64, _WANTED, _FOUND))
-def _enter(code, wanted, found):  # type: ignore[no-untyped-def]
+@compiled(int64(int64, _EXPECTED, _COUNTED))
+def _enter(code, expected, counted):  # type: ignore[no-untyped-def]
     """Compare the geounit that ends, and begin the one with this geocode; 0, or what is wrong."""
-    state = found.state
-    begun = np.searchsorted(wanted.codes, code)
-    if begun == wanted.codes.shape[0] or wanted.codes[begun] != code:
+    state = counted.state
+    begun = np.searchsorted(expected.codes, code)
+    if begun == expected.codes.shape[0] or expected.codes[begun] != code:
         return _GEOUNIT_UNKNOWN
-    if state[_NODE] >= 0 and not _same(state[_NODE], wanted, found):
+    if state[_NODE] >= 0 and not _same(state[_NODE], expected, counted):
         return _OTHER_COUNTS
-    if found.seen[begun]:
+    if counted.seen[begun]:
         return _OTHER_COUNTS
     state[_NODE] = begun
     return 0
@@ -199,14 +199,14 @@ def _alike(text, start, stop, columns, alike):  # type: ignore[no-untyped-def]
     return stop - start
 
 
-@compiled(int64(_TEXT, _COLUMNS, _KNOWN, _WANTED, _FOUND))
-def _scan(text, columns, known, wanted, found):  # type: ignore[no-untyped-def]
+@compiled(int64(_TEXT, _COLUMNS, _KNOWN, _EXPECTED, _COUNTED))
+def _scan(text, columns, known, expected, counted):  # type: ignore[no-untyped-def]
     """Count the rows of whole lines by geounit and cell, and compare a geounit when the next one begins.
 
-    Returns 0, or what is wrong with a row; the column of the fault is in the state of what was found. Codes that no cell has
+    Returns 0, or what is wrong with a row; the column of the fault is in the state of what was counted. Codes that no cell has
     together are other counts.
     """
-    held, state, codes = found.held, found.state, wanted.codes
+    by_group, state, codes = counted.by_group, counted.state, expected.codes
     alike, read = np.empty(_LONGEST, np.uint8), np.zeros(3, np.int64)
     place = np.int64(0)
     while place < text.shape[0]:
@@ -215,7 +215,7 @@ def _scan(text, columns, known, wanted, found):  # type: ignore[no-untyped-def]
             state[_COLUMN] = read[_COLUMN]
             return -stop
         if state[_NODE] < 0 or codes[state[_NODE]] != read[0]:
-            fault = _enter(read[0], wanted, found)
+            fault = _enter(read[0], expected, counted)
             if fault:
                 return fault
         group = known.slots[_slot(read[1], known)]
@@ -225,7 +225,7 @@ def _scan(text, columns, known, wanted, found):  # type: ignore[no-untyped-def]
         if stop + size <= text.shape[0] and text[stop + size - 1] == _NEWLINE:
             size = _alike(text, place, stop, columns, alike)
             rows += _repeated(text, stop, size, alike) if size else 0
-        held[group] += rows
+        by_group[group] += rows
         state[_ROWS] += rows
         place += rows * (stop - place)
     return 0
@@ -279,27 +279,27 @@ class MicrodataCheck:
         levels, self._known, group = _codes(layout)
         groups = len(self._known.keys)
         self._name, self._layout = name, layout
-        self._wanted = _wanted(rows, group, groups)
+        self._expected = _expected(rows, group, groups)
         self._columns = _columns(layout, levels)
-        self._found = FoundRows(
+        self._counted = CountedRows(
             np.zeros(groups, np.int64),
-            np.zeros(len(self._wanted.codes), np.uint8),
+            np.zeros(len(self._expected.codes), np.uint8),
             np.array([-1, 0, -1], np.int64),
         )
 
     def take(self, text: NDArray[np.uint8]) -> None:
         """Count the rows of the next lines, without the header."""
         (text,) = read_only(text)
-        fault = _scan(text, self._columns, self._known, self._wanted, self._found)
+        fault = _scan(text, self._columns, self._known, self._expected, self._counted)
         if fault:
-            raise self._wrong(fault, int(self._found.state[_COLUMN]))
+            raise self._wrong(fault, int(self._counted.state[_COLUMN]))
 
     def finish(self) -> None:
         """Compare the last geounit, and whether any was passed over."""
-        found, wanted = self._found, self._wanted
-        last = int(found.state[_NODE])
-        whole = last < 0 or bool(_same(last, wanted, found))
-        if not whole or bool(((np.diff(wanted.node_ptr) > 0) & (found.seen == 0)).any()):
+        counted, expected = self._counted, self._expected
+        last = int(counted.state[_NODE])
+        last_agrees = last < 0 or bool(_same(last, expected, counted))
+        if not last_agrees or bool(((np.diff(expected.node_ptr) > 0) & (counted.seen == 0)).any()):
             raise self._wrong(_OTHER_COUNTS, -1)
 
     def _wrong(self, fault: int, place: int) -> CheckError:
@@ -314,11 +314,11 @@ class MicrodataCheck:
         return CheckError(f"{self._name}: {words[fault]}; fix: write the file again")
 
 
-def _wanted(rows: SparseLevel, group: NDArray[np.int32], groups: int) -> WantedRows:
+def _expected(rows: SparseLevel, group: NDArray[np.int32], groups: int) -> ExpectedRows:
     """Rows by what can be read of their cells, those that read alike added up."""
     geocodes = rows.geounits.astype(np.int64)
     if groups == len(group):  # every cell reads differently
-        return WantedRows(geocodes, *read_only(rows.node_ptr, rows.cell, rows.count))
+        return ExpectedRows(geocodes, *read_only(rows.node_ptr, rows.cell, rows.count))
     node = np.repeat(np.arange(rows.nodes), np.diff(rows.node_ptr))
     keys, counts = node * groups + group[rows.cell], rows.count
     if bool((np.diff(keys) <= 0).any()):
@@ -328,4 +328,4 @@ def _wanted(rows: SparseLevel, group: NDArray[np.int32], groups: int) -> WantedR
         keys, counts = keys[starts], np.add.reduceat(counts, starts)
     node, cell = np.divmod(keys, groups)
     pointer = np.searchsorted(node, np.arange(rows.nodes + 1)).astype(np.int64)
-    return WantedRows(geocodes, *read_only(pointer, cell.astype(np.int32), counts.astype(np.int32)))
+    return ExpectedRows(geocodes, *read_only(pointer, cell.astype(np.int32), counts.astype(np.int32)))

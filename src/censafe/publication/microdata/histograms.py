@@ -106,10 +106,10 @@ def arrow_texts(texts: NDArray[np.str_]) -> pa.Array:
     rows, width = len(texts), texts.dtype.itemsize // 4
     characters = np.ascontiguousarray(texts).view(np.uint32).reshape(rows, -1)
     last = characters.max(initial=0)
-    whole = bool(characters.all())
-    if not rows or rows * width > _MOST_BYTES or last > _ASCII or not (whole or last == 0):
+    full_width = bool(characters.all())
+    if not rows or rows * width > _MOST_BYTES or last > _ASCII or not (full_width or last == 0):
         return pa.array(texts, pa.string())
-    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(width if whole else 0)
+    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(width if full_width else 0)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(characters.astype(np.uint8)))
 
 

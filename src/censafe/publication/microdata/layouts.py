@@ -138,12 +138,14 @@ def _labels(schema: HistogramSchema, column: MicrodataColumn) -> _Labels:
         return replace(schema.query(column.of)).label
     named = {name for case in column.cases for name in case}
     parts = schema.schema.attributes
-    found = np.zeros([part.levels if part.name in named else 1 for part in parts], np.int32)
+    labels = np.zeros([part.levels if part.name in named else 1 for part in parts], np.int32)
     for number, case in reversed(list(enumerate(column.cases))):
-        found[
-            np.ix_(*(case.get(part.name, range(size)) for part, size in zip(parts, found.shape, strict=True)))
+        labels[
+            np.ix_(
+                *(case.get(part.name, range(size)) for part, size in zip(parts, labels.shape, strict=True))
+            )
         ] = number
-    return np.broadcast_to(found, schema.schema.shape).reshape(-1)
+    return np.broadcast_to(labels, schema.schema.shape).reshape(-1)
 
 
 def _with_split_levels(schema: HistogramSchema, split: SplitLevel) -> HistogramSchema:

@@ -13,7 +13,7 @@ from censafe.model.compiled import compiled
 from censafe.model.named_arrays import SparseArrays
 
 GEOUNIT, CELL, NUMBER = 0, 1, 2
-PLACE, UNIT_OF_TURN, TURN, HELD = 0, 1, 2, 3
+PLACE, UNIT_OF_TURN, TURN, UNIT_SIZE = 0, 1, 2, 3
 _DIGIT, _TEN, _NOTHING = np.uint64(48), np.uint64(10), np.uint64(0)
 _NUMBER_BYTES: Final = 20  # that the longest number and its pipe take
 _CHUNK_ROWS = 250_000  # stays in the last cache while it is made, checked and written
@@ -26,10 +26,10 @@ _Ints = NDArray[np.int64]
 class RowNumbers(NamedTuple):
     """What the numbers of a row count. The arrays of units are empty where no column shows units."""
 
-    shown: _Ints  # (columns with numbers,)
+    counted: _Ints  # (columns with numbers,)
     #   PLACE: rows of the geounit, from 1
     #   UNIT_OF_TURN and TURN: records are dealt to the units of their kind in turn; the unit from 1, and how often it had its turn
-    #   HELD: the records that a unit holds, of a file with a row for every unit
+    #   UNIT_SIZE: the records that a unit holds, of a file with a row for every unit
     kind: NDArray[np.int32]  # (cells of a row,)
     units: _Ints  # (geounits, kinds)
     records: _Ints  # (geounits, kinds) of the units
@@ -70,13 +70,13 @@ def format_rows(
 
 def room_of_rows(rows: int, numbers: RowNumbers, texts: RowTexts) -> int:
     """Bytes that some rows take at most."""
-    return rows * (texts.geounit.shape[1] + texts.cell.shape[1] + _NUMBER_BYTES * len(numbers.shown))
+    return rows * (texts.geounit.shape[1] + texts.cell.shape[1] + _NUMBER_BYTES * len(numbers.counted))
 
 
 @numba.njit(inline="always")
-def _number(given: int, out: _Bytes, place: int) -> int:
+def _number(number: int, out: _Bytes, place: int) -> int:
     """A non-negative number."""
-    value = np.uint64(given)  # unsigned division is the fast one
+    value = np.uint64(number)  # unsigned division is the fast one
     left, digits = value // _TEN, 1
     while left > _NOTHING:
         left //= _TEN
@@ -105,7 +105,7 @@ def _value(what, place, turn, units, records, before):  # type: ignore[no-untype
     """
     if what == PLACE:
         return place + 1, 1, _MANY
-    if what == HELD:
+    if what == UNIT_SIZE:
         share, more = divmod(records, units)
         return (share + 1, 0, more - turn) if turn < more else (share, 0, _MANY)
     times, unit = divmod(turn, units)
@@ -138,9 +138,9 @@ def _row(unit, cell, texts, value, ends, out, at):  # type: ignore[no-untyped-de
 @compiled()
 def _repeat(out, at, size, rows, ends, value, step):  # type: ignore[no-untyped-def]
     """Write the rows that follow one and differ from it in numbers alone, which are as long as its numbers."""
-    whole, done = rows * size, size
-    while done < whole:
-        done += _copy(out, at, min(done, whole - done), out, at + done) - at - done
+    room, done = rows * size, size
+    while done < room:
+        done += _copy(out, at, min(done, room - done), out, at + done) - at - done
     for column in range(len(ends)):
         if step[column]:
             end = np.uint64(at + ends[column])
@@ -157,14 +157,14 @@ def _repeat(out, at, size, rows, ends, value, step):  # type: ignore[no-untyped-
 @compiled()
 def _format(level, first, last, numbers, texts, out):  # type: ignore[no-untyped-def]
     node_ptr, cells, counts = level
-    columns = len(numbers.shown)
+    columns = len(numbers.counted)
     value, step, ends = np.empty(columns, np.int64), np.empty(columns, np.int64), np.empty(columns, np.int64)
-    held = np.zeros(max(1, numbers.units.shape[1]), np.int64)
+    turns = np.zeros(max(1, numbers.units.shape[1]), np.int64)
     dealt = numbers.units.shape[0] > 0
     units, records, before = np.int64(0), np.int64(0), np.int64(0)
     at = np.int64(0)
     for unit in range(first, last):
-        held[:] = 0
+        turns[:] = 0
         place = np.int64(0)
         for entry in range(node_ptr[unit], node_ptr[unit + 1]):
             cell, left = cells[entry], np.int64(counts[entry])
@@ -175,13 +175,13 @@ def _format(level, first, last, numbers, texts, out):  # type: ignore[no-untyped
                     numbers.records[unit, kind],
                     numbers.before[unit, kind],
                 )
-            turn = held[kind]
-            held[kind] += left
+            turn = turns[kind]
+            turns[kind] += left
             while left > 0:
                 run = left
                 for column in range(columns):
                     value[column], step[column], same = _value(
-                        numbers.shown[column], place, turn, units, records, before
+                        numbers.counted[column], place, turn, units, records, before
                     )
                     if step[column]:
                         longer = 10

@@ -32,11 +32,11 @@ from censafe.publication.microdata.layouts import CompanionRows, MicrodataColumn
 from censafe.publication.microdata.rows import (
     CELL,
     GEOUNIT,
-    HELD,
     NUMBER,
     PLACE,
     TURN,
     UNIT_OF_TURN,
+    UNIT_SIZE,
     RowNumbers,
     RowTexts,
     chunks,
@@ -139,7 +139,7 @@ class _Places(NamedTuple):
 
 
 def join_rows(
-    layout: MicrodataLayout, beside: CompanionRows, level: SparseLevel, other: SparseLevel
+    layout: MicrodataLayout, companion: CompanionRows, level: SparseLevel, other: SparseLevel
 ) -> tuple[SparseLevel, NDArray[np.bool_]]:
     """How many rows a file has of every cell of a row.
 
@@ -147,7 +147,7 @@ def join_rows(
         The rows; and the geounits, shape (n,), where the level that is split has another number of records than the histogram
         beside counts.
     """
-    places = _places(layout, beside)
+    places = _places(layout, companion)
     room = len(level.cell) + level.nodes * (places.parts - 1) + len(other.cell)
     pointer, cell, records = (
         np.zeros(level.nodes + 1, np.int64),
@@ -160,14 +160,14 @@ def join_rows(
     return SparseLevel(level.geounits, pointer, cell[:used], records[:used]), wrong
 
 
-def _places(layout: MicrodataLayout, beside: CompanionRows) -> _Places:
-    row = np.full(beside.schema.schema.cells, -1, np.int32)
-    row[beside.cells] = np.arange(len(beside.cells))
+def _places(layout: MicrodataLayout, companion: CompanionRows) -> _Places:
+    row = np.full(companion.schema.schema.cells, -1, np.int32)
+    row[companion.cells] = np.arange(len(companion.cells))
     part = np.full(len(row), -1, np.int32)
     cells = layout.shown.schema.cells
     if layout.split is None:
         return _Places(1, 1, -1, 1, cells, row, part)
-    label = beside.schema.grouped(CellGroups(layout.split.by)).label
+    label = companion.schema.grouped(CellGroups(layout.split.by)).label
     for number, answer in enumerate(layout.split.answers):
         part[label == answer] = number
     schema = layout.schema.schema
@@ -196,14 +196,14 @@ def _join(
             if part_of[other.cell[entry]] >= 0:
                 left[part_of[other.cell[entry]]] += other.records[entry]
         for entry in range(own.node_ptr[node], own.node_ptr[node + 1]):
-            whole, inside = divmod(np.int64(own.cell[entry]), inner)
-            outer, level = divmod(whole, levels)
+            prefix, inside = divmod(np.int64(own.cell[entry]), inner)
+            outer, level = divmod(prefix, levels)
             records = np.int64(own.records[entry])
             for part in range(parts):
                 taken = min(left[part], records) if level == split else records
                 if taken:
-                    shown = level if part == 0 else levels + part - 1
-                    cell[place] = (outer * (levels + parts - 1) + shown) * inner + inside
+                    target = level if part == 0 else levels + part - 1
+                    cell[place] = (outer * (levels + parts - 1) + target) * inner + inside
                     count[place] = taken
                     place += 1
                     records -= taken
@@ -235,7 +235,7 @@ def write_microdata(
     layout: MicrodataLayout,
     level: SparseLevel,
     units: Units,
-    beside: SparseLevel | None = None,
+    companion: SparseLevel | None = None,
     done: Callable[[int], None] = unheard,
 ) -> WrittenRows:
     """Write the records of a level, or its units, in the order of geounits and cells.
@@ -247,7 +247,7 @@ def write_microdata(
         units: published counts of units, shape (geounits, kinds); not looked at where the layout shows no units.
     """
     numbers = _row_numbers(layout, level, units)
-    rows = row_level(layout, level, units, beside)
+    rows = row_level(layout, level, units, companion)
     check = None if layout.kinds else MicrodataCheck(path.name, layout, rows)
     codes, parts = cell_text(layout), column_parts(layout)
     records, arrays = _records(rows), SparseArrays.of(rows)
@@ -276,7 +276,7 @@ def write_microdata(
 
 
 def row_level(
-    layout: MicrodataLayout, level: SparseLevel, units: Units, beside: SparseLevel | None = None
+    layout: MicrodataLayout, level: SparseLevel, units: Units, companion: SparseLevel | None = None
 ) -> SparseLevel:
     """How many rows a file has of every cell of a row.
 
@@ -285,7 +285,7 @@ def row_level(
     """
     counts = np.asarray(units)  # as narrow as it is: it has a row for every block of a nation
     if layout.beside is not None:
-        level = _joined(layout, layout.beside, level, beside)
+        level = _joined(layout, layout.beside, level, companion)
     if layout.total:
         wrong = _records(level) != counts[:, list(layout.total)].sum(axis=1, dtype=np.int64)
         _require(wrong, "records that do not add up to their published units")
@@ -305,7 +305,7 @@ def row_level(
 
 
 def row_count(
-    layout: MicrodataLayout, level: SparseLevel, units: Units, beside: SparseLevel | None = None
+    layout: MicrodataLayout, level: SparseLevel, units: Units, companion: SparseLevel | None = None
 ) -> int:
     """How many rows a file has, where histograms and counts of units belong together.
 
@@ -315,20 +315,22 @@ def row_count(
     if layout.kinds:
         return int(np.sum(units[:, : layout.kinds], dtype=np.int64))
     more = int(np.sum(units[:, list(layout.added)], dtype=np.int64)) if layout.added else 0
-    if layout.beside is not None and beside is not None:
-        more += int(beside.count[np.isin(beside.cell, layout.beside.cells)].sum(dtype=np.int64))
+    if layout.beside is not None and companion is not None:
+        more += int(companion.count[np.isin(companion.cell, layout.beside.cells)].sum(dtype=np.int64))
     return level.total + more
 
 
 def _joined(
-    layout: MicrodataLayout, beside: CompanionRows, level: SparseLevel, other: SparseLevel | None
+    layout: MicrodataLayout, companion: CompanionRows, level: SparseLevel, other: SparseLevel | None
 ) -> SparseLevel:
     """Rows of both histograms."""
     if other is None or not np.array_equal(level.geounits, other.geounits):
-        raise ValueError(f"{layout.name} needs the histograms of {beside.schema.name} in the same geounits")
-    rows, wrong = join_rows(layout, beside, level, other)
+        raise ValueError(
+            f"{layout.name} needs the histograms of {companion.schema.name} in the same geounits"
+        )
+    rows, wrong = join_rows(layout, companion, level, other)
     _require(
-        wrong, f"{layout.records} of a level that is not told apart by the counts of {beside.schema.name}"
+        wrong, f"{layout.records} of a level that is not told apart by the counts of {companion.schema.name}"
     )
     return rows
 
@@ -338,17 +340,17 @@ def _sparse(level: SparseLevel, node: Units, cell: Units, count: Units) -> Spars
     return SparseLevel(level.geounits, pointer, cell.astype(np.int32), count.astype(np.int32))
 
 
-_SHOWN = {
+_COUNTED = {
     "": {"record": PLACE},
     "dealt": {"unit": UNIT_OF_TURN, "record": TURN},
-    "kinds": {"unit": PLACE, "held": HELD},
+    "kinds": {"unit": PLACE, "held": UNIT_SIZE},
 }
 
 
 def _row_numbers(layout: MicrodataLayout, level: SparseLevel, units: Units) -> RowNumbers:
     """What the numbers of rows count, by the kinds of units where the layout shows units."""
-    shown = _SHOWN["kinds" if layout.kinds else "dealt" if layout.dealt else ""]
-    counts = np.array([shown[one.number] for one in layout.columns if one.number is not None], np.int64)
+    counted = _COUNTED["kinds" if layout.kinds else "dealt" if layout.dealt else ""]
+    counts = np.array([counted[one.number] for one in layout.columns if one.number is not None], np.int64)
     if not layout.dealt:
         none = np.zeros((0, 0), np.int64)
         return RowNumbers(counts, np.zeros(layout.cells, np.int32), none, none, none)
@@ -369,9 +371,9 @@ def _dealt(
     node = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr))
     np.add.at(records, (node, kinds[level.cell]), level.count)
     known = slice(0, layout.schema.query(layout.dealt).answers)
-    held, there = records[:, known], counts[:, known]
+    members, there = records[:, known], counts[:, known]
     _require(
-        ((held < there) | ((held > 0) & (there == 0))).any(axis=1),
+        ((members < there) | ((members > 0) & (there == 0))).any(axis=1),
         f"{layout.records} that do not fit: records without a unit of their kind, or units without a record",
     )
     return counts, records
@@ -387,5 +389,5 @@ def _require(wrong: NDArray[np.bool_], what: str) -> None:
 
 def _records(level: SparseLevel) -> _Ints:
     """Records of every geounit, shape (n,)."""
-    held = np.append(0, np.cumsum(level.count, dtype=np.int64))
-    return np.diff(held[level.node_ptr])
+    cumulative = np.append(0, np.cumsum(level.count, dtype=np.int64))
+    return np.diff(cumulative[level.node_ptr])

@@ -13,9 +13,9 @@ from censafe.evaluation.areas.files import area_kinds, known_areas, read_area_li
 from censafe.evaluation.counts.pairing import (
     Pair,
     PublishedRun,
-    pair_beside,
     pair_files,
     pair_histograms,
+    pair_on_spine,
     pair_with_files,
 )
 from censafe.evaluation.files.histograms import read_unit_table
@@ -156,11 +156,11 @@ def test_files_that_end_early_or_are_cut_otherwise_are_refused(tmp_path: Path) -
         read_unit_table(units, GeocodeForm(4))
     units.write_text("geocode,gq0,occupied\n1001,2,1\n", encoding="utf-8")
     pair = pair_files(SMALL, RULES, truth, {"a": truth})
-    assert pair_beside(pair, UNITS, units, [units]).confidential.count.tolist() == [1, 1]
+    assert pair_on_spine(pair, UNITS, units, [units]).confidential.count.tolist() == [1, 1]
     with pytest.raises(DataError, match="a table of units tells occupied and vacant ones only"):
-        pair_beside(pair, SMALL, units, [units])
+        pair_on_spine(pair, SMALL, units, [units])
     with pytest.raises(UsageError, match="give one for each"):
-        pair_beside(pair, UNITS, units, [])
+        pair_on_spine(pair, UNITS, units, [])
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from censafe.results.source import KnownForms, PublishedSource, resolve
 from censafe.results.summary import AreaRecords, AreaTables, Segments
 
 _PL_SEGMENTS: Final = (("P1", "P2"), ("P3", "P4", "H1"), ("P5",))
-_SHOWN: Final = 5
+_NAMED: Final = 5
 _MOST: Final = 12
 _DIGITS: Final = {"us": 0, "state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 16}
 
@@ -131,7 +131,7 @@ class AreaTableSource(TableSource):
         """Refuse a table of which cells are missing."""
         missing = self._files.missing(table.name)
         if missing:
-            some = f"{', '.join(missing[:_SHOWN])}{', ...' if len(missing) > _SHOWN else ''}"
+            some = f"{', '.join(missing[:_NAMED])}{', ...' if len(missing) > _NAMED else ''}"
             there = [name for name in self.tables if name in self._files.tables]
             raise UsageError(
                 f"table {table.name}: {self.place} lacks {some} ({self.recognized}); there are {', '.join(there[:_MOST]) or 'no complete tables'}"

@@ -44,7 +44,7 @@ OFF_SPINE: Final = {"place": 2, "cousub": 5, "aiannh": 0}
 first digits of a block's geocode that their codes begin with."""
 _RANK: Final = tuple(LEVELS)
 _STATE: Final = 2
-_SHOWN: Final = 5
+_NAMED: Final = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,10 +139,10 @@ class TableSource(ABC):
 
     def histograms(self, table: CensusTable, geography: Geography) -> SparseLevel:
         """Histograms of the geounits of a geography; those of the last call are at hand."""
-        wanted = (table.histogram, geography.level)
-        if self._last is None or self._last[0] != wanted:
+        key = (table.histogram, geography.level)
+        if self._last is None or self._last[0] != key:
             self._last = None  # let go before the next are read
-            self._last = (wanted, self.read(*wanted, geography.geounits))
+            self._last = (key, self.read(*key, geography.geounits))
         return self._last[1]
 
     @property
@@ -174,7 +174,7 @@ class TableSource(ABC):
         own, every = form.pack(geounits), self.blocks
         blocks = own if every is None else every
         kinds, remarks = kinds_of_blocks(read(form), blocks, form, counted=every is None)
-        found = []
+        geographies = []
         for kind in kinds:
             # areas of the kind with any of the blocks
             used, number = np.unique(kind.area_of[np.searchsorted(blocks, own)], return_inverse=True)
@@ -184,14 +184,14 @@ class TableSource(ABC):
             counted = AreaBlocks(kind.codes[used[none:]], number.reshape(-1) - none)
             empty = np.setdiff1d(kind.codes, counted.names).tolist()
             if empty:
-                some = ", ".join(empty[:_SHOWN])
+                some = ", ".join(empty[:_NAMED])
                 remarks += (
                     f"{len(empty):,} of {len(kind.codes):,} areas of {kind.name} have no records and no row, such as {some}.",
                 )
-            found.append(
+            geographies.append(
                 Geography(kind.name, level, geounits, _of_state(counted, geounits, state), listed=True)
             )
-        return tuple(replace(one, remarks=remarks) for one in found)
+        return tuple(replace(one, remarks=remarks) for one in geographies)
 
 
 def _of_state(areas: AreaBlocks, geounits: NDArray[np.str_], state: str | None) -> AreaBlocks:
@@ -201,10 +201,10 @@ def _of_state(areas: AreaBlocks, geounits: NDArray[np.str_], state: str | None) 
     inside = (geounits.astype(f"U{_STATE}") == state) & (areas.area >= 0)
     if not inside.any():
         raise UsageError(f"state {state!r}: there is no area of it; give its two-digit code")
-    wanted = np.unique(areas.area[inside])
+    chosen = np.unique(areas.area[inside])
     number = np.full(len(areas.names), -1, np.int64)
-    number[wanted] = np.arange(len(wanted))
-    return AreaBlocks(areas.names[wanted], np.where(inside, number[areas.area], -1))
+    number[chosen] = np.arange(len(chosen))
+    return AreaBlocks(areas.names[chosen], np.where(inside, number[areas.area], -1))
 
 
 class SourceWithIntervals(TableSource):
@@ -273,12 +273,12 @@ class HistogramSource(TableSource):
                 f"{run} is a run of {manifest.plan.product}, whose tables are in {run / 'tables'}; this command takes runs of "
                 "topdown dhc-us, dhc-pr, pl94-us or pl94-pr"
             )
-        found = {
+        paths = {
             (word, histogram_schema(path)): path
             for word, level in LEVELS.items()
             for path in sorted((run / "histograms").glob(f"*_{level}.parquet"))
         }
-        known = {schema for _, schema in found}
+        known = {schema for _, schema in paths}
         product = next((one for one, schemas in SCHEMAS.items() if known & set(schemas.values())), None)
         if product is None and (run / ESTIMATES).is_file():
             raise UsageError(
@@ -292,10 +292,10 @@ class HistogramSource(TableSource):
             )
         super().__init__(product, run)
         self._files = {
-            (kind, word): found[word, schema]
+            (kind, word): paths[word, schema]
             for kind, schema in SCHEMAS[product].items()
             for word in LEVELS
-            if (word, schema) in found
+            if (word, schema) in paths
         }
         self._geography = run / GEOGRAPHY
         names = run / NAMES
@@ -310,8 +310,8 @@ class HistogramSource(TableSource):
     @property
     def levels(self) -> tuple[str, ...]:
         """Words for the levels that the run publishes, the widest first, and for the areas of its blocks."""
-        found = [word for word in LEVELS if any(level == word for _, level in self._files)]
-        return (*found, *(self._off_spine if "block" in found else ()))
+        words = [word for word in LEVELS if any(level == word for _, level in self._files)]
+        return (*words, *(self._off_spine if "block" in words else ()))
 
     @property
     def blocks(self) -> NDArray[np.int64] | None:
@@ -328,7 +328,7 @@ class HistogramSource(TableSource):
         blocks = self._facts
         if blocks is None or blocks.areas is None:
             return {}
-        found = {}
+        areas = {}
         for kind, digits in OFF_SPINE.items():
             number = getattr(blocks.areas, kind)
             none = NO_AIANNH if kind == "aiannh" else NO_PLACE
@@ -336,8 +336,8 @@ class HistogramSource(TableSource):
             if len(inside):
                 prefix = blocks.form.unpack(blocks.codes[inside]).astype(f"U{max(digits, 1)}")
                 own = np.char.zfill(number[inside].astype(np.str_), len(str(none)))
-                found[kind] = blocks.codes[inside], np.char.add(prefix, own) if digits else own
-        return found
+                areas[kind] = blocks.codes[inside], np.char.add(prefix, own) if digits else own
+        return areas
 
     def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
         """The geounits of a level in which anything was counted."""

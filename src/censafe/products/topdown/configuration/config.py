@@ -132,12 +132,12 @@ class TopdownConfig(Settled):
     @property
     def crosswalk(self) -> tuple[CrosswalkLevel, ...]:
         """The levels whose areas a crosswalk gives, the widest first; those above the root included."""
-        found: list[CrosswalkLevel] = []
+        levels: list[CrosswalkLevel] = []
         for level in self.levels:
             if level.crosswalk and level.prefix is not None:
-                before = sum(one.length for one in found) + level.digits
-                found.append(CrosswalkLevel(level.crosswalk, level.digits, level.prefix - before))
-        return tuple(found)
+                before = sum(one.length for one in levels) + level.digits
+                levels.append(CrosswalkLevel(level.crosswalk, level.digits, level.prefix - before))
+        return tuple(levels)
 
     @property
     def settings(self) -> dict[str, str]:

@@ -217,9 +217,9 @@ def _check_facilities(
 ) -> Facilities | None:
     """Bounds by kind of unit: by the levels of an attribute, or by the groups of a recode that leaves no level out."""
     table = check_entry(raw, key, _FACILITY_KEYS, problems)
-    whole_recodes = tuple(name for name, recode in recodes.items() if recode.partition)
+    partitions = tuple(name for name, recode in recodes.items() if recode.partition)
     attribute = check_choice(
-        table.get("attribute"), f"{key}.attribute", (*schema.names, *whole_recodes), problems
+        table.get("attribute"), f"{key}.attribute", (*schema.names, *partitions), problems
     )
     if attribute is None:
         return None

@@ -45,7 +45,7 @@ class KnownBlocks:
         facilities: counts of units by kind, shape (blocks, kinds).
         published: schema and histograms of results that were published before, by result and histogram.
         estimated: schema and final histograms of what this run estimated before, by histogram.
-        given: right sides that the files of a run state themselves, by histogram and constraint.
+        right_sides: right sides that the files of a run state themselves, by histogram and constraint.
     """
 
     run: RunSpine
@@ -53,7 +53,7 @@ class KnownBlocks:
     published: Mapping[tuple[str, str], tuple[HistogramSchema, SparseLevel]] = field(default_factory=dict)
     declared: Mapping[str, DeclaredTotals] = field(default_factory=dict)
     estimated: dict[str, tuple[HistogramSchema, SparseLevel]] = field(default_factory=dict)
-    given: Mapping[tuple[str, str], BlockRows] = field(default_factory=dict)
+    right_sides: Mapping[tuple[str, str], BlockRows] = field(default_factory=dict)
 
     @property
     def spine(self) -> Spine:
@@ -74,7 +74,7 @@ class BlockEquation:
     rows: BlockRows
 
 
-def is_held(histogram: MeasuredHistogram) -> bool:
+def has_exact_sums(histogram: MeasuredHistogram) -> bool:
     """Whether exact sums of published results, of facilities or of its stack constrain a histogram, so that it is estimated in operator form."""
     return compact_form(histogram.schema, constraints_on(histogram)) is None
 
@@ -89,7 +89,7 @@ def follows_stack(histogram: MeasuredHistogram) -> bool:
 def known_blocks(
     public: PublicFacts,
     results: Sequence[KnownResult],
-    given: Mapping[tuple[str, str], BlockRows] | None = None,
+    right_sides: Mapping[tuple[str, str], BlockRows] | None = None,
 ) -> KnownBlocks:
     """What is known about the blocks of a run before it measures anything."""
     run, facilities = public.run, public.facilities
@@ -100,7 +100,9 @@ def known_blocks(
             if run.order is not None:
                 level = reordered(level, run.order, run.spine.leaf.geounits)
             published[result.name, name] = (schema, level)
-    return KnownBlocks(run, run.in_order(facilities), published, public.declared, given=given or {})
+    return KnownBlocks(
+        run, run.in_order(facilities), published, public.declared, right_sides=right_sides or {}
+    )
 
 
 def block_equations(histogram: MeasuredHistogram, known: KnownBlocks, *, stack: bool) -> list[BlockEquation]:
@@ -115,31 +117,31 @@ def block_equations(histogram: MeasuredHistogram, known: KnownBlocks, *, stack: 
 
 def _equation(histogram: MeasuredHistogram, one: LinearConstraint, known: KnownBlocks) -> BlockEquation:
     label, right = histogram.schema.grouped(one.groups).label, one.right
-    given = known.given.get((histogram.name, one.name))
+    stated = known.right_sides.get((histogram.name, one.name))
     if isinstance(right, FacilityCounts):
         each = np.asarray(right.each, np.int64)
         block, group = np.nonzero(known.facilities[:, : len(each)])
         records = known.facilities[block, group].astype(np.int64) * each[group]
         return BlockEquation(one.name, label, BlockRows(block, group, records))
     if isinstance(right, PublishedAnswers):
-        if given is not None and (right.result, right.histogram) not in known.published:
-            return BlockEquation(one.name, label, given)
+        if stated is not None and (right.result, right.histogram) not in known.published:
+            return BlockEquation(one.name, label, stated)
         theirs, level = known.published[right.result, right.histogram]
     elif isinstance(right, AnswersInStack):
         theirs, level = known.estimated[right.histogram]
     else:
         raise TypeError(f"{one.name} has no right side by block")
     rows = _answers(theirs, right.groups, level)
-    if given is not None:
-        _require_same(one.name, rows, given, known)
+    if stated is not None:
+        _require_same(one.name, rows, stated, known)
     return BlockEquation(one.name, label, rows)
 
 
-def _require_same(name: str, rows: BlockRows, given: BlockRows, known: KnownBlocks) -> None:
+def _require_same(name: str, rows: BlockRows, stated: BlockRows, known: KnownBlocks) -> None:
     """Refuse a published result that says other sums than the files of the run."""
-    width = 1 + max(int(one.group.max(initial=0)) for one in (rows, given))
-    keys = [one.block * width + one.group for one in (rows, given)]
-    pairs = [np.stack([key, one.records], axis=1) for key, one in zip(keys, (rows, given), strict=True)]
+    width = 1 + max(int(one.group.max(initial=0)) for one in (rows, stated))
+    keys = [one.block * width + one.group for one in (rows, stated)]
+    pairs = [np.stack([key, one.records], axis=1) for key, one in zip(keys, (rows, stated), strict=True)]
     both, times = np.unique(np.concatenate(pairs), axis=0, return_counts=True)
     wrong = np.unique(both[times == 1, 0] // width)
     if len(wrong):

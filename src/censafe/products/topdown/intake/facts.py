@@ -25,7 +25,7 @@ from censafe.model.topdown.histograms import constraints_on
 from censafe.population.findings import Finding
 from censafe.products.configuration.source import shipped_configs
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.intake.equations import is_held
+from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.intake.spines import gq_patterns, level_budgets, spine_choice
 
 
@@ -37,24 +37,24 @@ def declared_totals(
     Where the totals of the blocks are declared, those of every geounit follow. Otherwise the total of a standard geounit
     is published, and a part of it has none of its own.
     """
-    found = DeclaredTotals({}, {})
+    by_level = DeclaredTotals({}, {})
     names = run.spine.names
     for depth, (name, level) in enumerate(zip(names, exact, strict=True)):
         if name not in declared:
             continue
         totals = _totals(level)
         if run.spine is run.standard or names[-1] in declared:
-            found.single[name] = totals
+            by_level.single[name] = totals
             continue
-        whole = standard_geounits(run, depth)
+        geounit_of = standard_geounits(run, depth)
         standard = run.standard.levels[standard_depth(run, depth)].nodes
-        if len(whole) == standard:
-            found.single[name] = totals
+        if len(geounit_of) == standard:
+            by_level.single[name] = totals
         else:
             sums = np.zeros(standard, np.int64)
-            np.add.at(sums, whole, totals)
-            found.groups[name] = GroupTotals(whole, sums)
-    return found
+            np.add.at(sums, geounit_of, totals)
+            by_level.groups[name] = GroupTotals(geounit_of, sums)
+    return by_level
 
 
 def _totals(exact: ExactHistograms | SparseLevel) -> NDArray[np.int64]:
@@ -84,14 +84,14 @@ def public_facts(
     units = run.in_order(facilities).astype(np.int64)
     limits = {}
     for histogram in config.histograms:
-        if is_held(histogram):  # its exact sums are limits of every cell, and must have these totals
+        if has_exact_sums(histogram):  # its exact sums are limits of every cell, and must have these totals
             continue
         known = totals[histogram.name]
         limits[histogram.name] = level_limits(
             run.spine, histogram.schema, constraints_on(histogram), units, known.single, known.groups
         )
-    held = {name: known for name, known in totals.items() if name not in limits}
-    return PublicFacts(run, facilities, limits, level_budgets(config, run), imputed, areas, held)
+    declared = {name: known for name, known in totals.items() if name not in limits}
+    return PublicFacts(run, facilities, limits, level_budgets(config, run), imputed, areas, declared)
 
 
 def lone_state(config: TopdownConfig, standard: Spine) -> tuple[Finding, ...]:
@@ -122,7 +122,7 @@ def lone_state(config: TopdownConfig, standard: Spine) -> tuple[Finding, ...]:
 
 _STATES_OF: Final = {"us": "the 50 states and the District of Columbia", "pr": "Puerto Rico"}
 _STATE_DIGITS: Final = 2
-_SHOWN: Final = 5
+_NAMED: Final = 5
 
 
 def other_states(config: TopdownConfig, standard: Spine) -> tuple[Finding, ...]:
@@ -135,8 +135,8 @@ def other_states(config: TopdownConfig, standard: Spine) -> tuple[Finding, ...]:
     others = states[(states == int(PUERTO_RICO)) == (own.states == "us")]
     if not len(others):
         return ()
-    shown = ", ".join(f"{one:02d}" for one in others[:_SHOWN].tolist()) + (
-        " and others" if len(others) > _SHOWN else ""
+    named = ", ".join(f"{one:02d}" for one in others[:_NAMED].tolist()) + (
+        " and others" if len(others) > _NAMED else ""
     )
     right = own.name.replace(own.states, "us" if own.states == "pr" else "pr")
     return (
@@ -146,7 +146,7 @@ def other_states(config: TopdownConfig, standard: Spine) -> tuple[Finding, ...]:
             rule="other-states",
             severity="warn",
             rows=0,
-            problem=f"{len(others)} of the {len(states)} states of the data ({shown}) are not those of the configuration {own.name}, whose budgets "
+            problem=f"{len(others)} of the {len(states)} states of the data ({named}) are not those of the configuration {own.name}, whose budgets "
             f"are those of {_STATES_OF[own.states]}",
             allowed=_STATES_OF[own.states],
             fix=f"use the configuration {right} for them",

@@ -24,12 +24,12 @@ def load_for_data(
     if not config.choices.production_spine:
         return config
     with open_intake(data, config, reading) as intake:
-        given = intake.attribute_source
-    chosen = optimized_config(source, config) if given else None
+        attribute_source = intake.attribute_source
+    chosen = optimized_config(source, config) if attribute_source else None
     if chosen is not None:
         reading.observer.remark(
-            f"Spine: optimized, that of the 2020 production; block attributes from {given}."
+            f"Spine: optimized, that of the 2020 production; block attributes from {attribute_source}."
         )
         return chosen
-    reading.observer.remark(f"Spine: standard. {standard_reason(config, attributes=bool(given))}")
+    reading.observer.remark(f"Spine: standard. {standard_reason(config, attributes=bool(attribute_source))}")
     return load_config(source, {**config.overrides, "spine": "standard"})

@@ -142,8 +142,8 @@ def microdata_result(name: str, folder: Path, theirs: TopdownConfig, source: str
             f"block and {columns or 'none'}; fix: give the run folder, or a folder with the microdata of one release"
         )
     schemas = {one.name: one.schema for one in theirs.histograms}
-    found = {histogram: own for histogram, own in rows.items() if own is not None}
-    return MicrodataResult(name, folder, schemas, source, found, published.stamp)
+    present = {histogram: own for histogram, own in rows.items() if own is not None}
+    return MicrodataResult(name, folder, schemas, source, present, published.stamp)
 
 
 class KnownResult(Protocol):

@@ -73,7 +73,7 @@ def level_budgets(config: TopdownConfig, run: RunSpine) -> dict[str, LevelBudget
     A geounit with share s at a level spends s times the share of the query, of the histogram's loss. With the level's own
     share that is the cost in the plan.
     """
-    found = {}
+    budgets = {}
     depths = {level.name: depth for depth, level in enumerate(config.run_levels)}
     for load in workloads(config):
         histogram = load.histogram
@@ -86,8 +86,8 @@ def level_budgets(config: TopdownConfig, run: RunSpine) -> dict[str, LevelBudget
         laws = tuple(
             tuple(noise_law(config.definition, cost) if cost else None for cost in row) for row in costs
         )
-        found[load.part.name] = LevelBudgets(shares.index, laws, costs)
-    return found
+        budgets[load.part.name] = LevelBudgets(shares.index, laws, costs)
+    return budgets
 
 
 _KINDS_DHC: Final = 25
@@ -137,8 +137,12 @@ def load_for_plan(source: str | Path, overrides: Mapping[str, str]) -> TopdownCo
         ('optimized', 'standard')
     """
     config = load_config(source, overrides)
-    found = optimized_config(source, config)
-    return config if found is None else replace(found, choices=replace(found.choices, production_spine=True))
+    optimized = optimized_config(source, config)
+    return (
+        config
+        if optimized is None
+        else replace(optimized, choices=replace(optimized.choices, production_spine=True))
+    )
 
 
 def load_of_unknown_run(source: str | Path) -> TopdownConfig:
@@ -199,31 +203,31 @@ def _left_to_data(config: TopdownConfig) -> bool:
 
 def spine_remarks(config: TopdownConfig, run: RunSpine, areas: BlockAreas | None = None) -> tuple[str, ...]:
     """The spine in sentences, for the certificate; nothing where it is the standard one, as its configuration has it, with even budgets."""
-    found = []
+    remarks = []
     if run.name == "standard" and _left_to_data(config):
-        found.append(
+        remarks.append(
             f"The run used the standard spine. {standard_reason(config, attributes=areas is not None)}"
         )
     if run.name == "standard" and not config.choices.bypass:
-        return tuple(found)
+        return tuple(remarks)
     geounits = ", ".join(f"{level.name} {level.nodes:,}" for level in run.spine.levels)
-    found.append(
+    remarks.append(
         f"The run used the spine {run.name}: {geounits} geounits. Everything is published under the standard levels."
     )
     if run.name != "standard":
-        found.append(
+        remarks.append(
             "Losses for the block of a record within an area are stated for standard areas. Their blocks can be on different "
             "branches of this spine, inside and outside American Indian, Alaska Native and Hawaiian areas; the losses take this "
             "into account."
         )
-    found += run.notes
+    remarks += run.notes
     if config.choices.bypass:
-        found.append(
+        remarks.append(
             "Where a geounit has only one child, its budget and that of the child are spent together, at the upper level. Costs "
             "by level are those of a geounit with the level's own share; the shares along every path from the root to a block add "
             "up to the total exactly, which was checked for every block."
         )
-    return tuple(found)
+    return tuple(remarks)
 
 
 def _places(run: RunSpine, areas: BlockAreas) -> dict[str, Any]:

@@ -41,7 +41,7 @@ from censafe.products.topdown.descents import Documents, Estimates, estimate_lev
 from censafe.products.topdown.estimate import estimate_all
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.folder import STATE, TOTALS, StoredParts
-from censafe.products.topdown.intake.equations import is_held
+from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.intake.results import (
     KnownResult,
     MicrodataResult,
@@ -50,8 +50,8 @@ from censafe.products.topdown.intake.results import (
 )
 from censafe.products.topdown.intervals.intervals import IntervalSource, write_intervals
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
+from censafe.products.topdown.public.file_answers import estimate_constrained_run
 from censafe.products.topdown.public.files import FilesRun, open_files
-from censafe.products.topdown.public.held import estimate_held_run
 from censafe.products.topdown.public.stated import require_right_sides
 from censafe.products.topdown.release import TopdownRelease, publish
 from censafe.publication.atomic import sha256_path
@@ -112,25 +112,25 @@ class PartedTree:
         """The objectives of the levels of :attr:`top`, the widest first."""
         top = self.top
         with self._observer.stage(f"estimate {self._histogram.name} from below"):
-            found = pooled(top.blocks, top.levels, top.lower)
-        return [one for one in found if one is not None]
+            objectives = pooled(top.blocks, top.levels, top.lower)
+        return [one for one in objectives if one is not None]
 
     def objectives_below(self, part: Subtree) -> Iterator[LevelObjective]:
         """The objectives of the levels of a part below its widest; answers of a level, those of blocks above all, are read when it is asked for."""
         for level, own in self._below(part):
             with self._observer.stage(f"estimate {self._histogram.name} from below"):
-                found = pooled(self.blocks, (level,), (own,), rooted=False)[0]
-            if found is not None:
-                yield found
+                objective = pooled(self.blocks, (level,), (own,), rooted=False)[0]
+            if objective is not None:
+                yield objective
 
     def _name(self, part: Subtree) -> str:
         return f"{self._histogram.name}_{part.name}"
 
     def _children(self, part: Subtree) -> Children:
         """What a part hands up, from disk or from its answers."""
-        found = self._stored.children(self._name(part))
-        if found is not None:
-            return found
+        stored = self._stored.children(self._name(part))
+        if stored is not None:
+            return stored
         levels = list(self._levels(part))
         with self._observer.stage(f"estimate {self._histogram.name} from below"):
             lower = lower_estimates(self.blocks, levels)
@@ -154,18 +154,18 @@ class PartedTree:
 
 
 def estimate_files_run(
-    config: TopdownConfig, found: FilesRun, stored: StoredParts, options: EstimateOptions
+    config: TopdownConfig, files: FilesRun, stored: StoredParts, options: EstimateOptions
 ) -> Estimates:
     """Every histogram of public files, part by part where the files allow it."""
-    source: NoiseSource = "seeded" if found.stamped else "system"
-    if not found.parts:
-        return estimate_all(config, found.facts, found.read, options, source)
+    source: NoiseSource = "seeded" if files.stamped else "system"
+    if not files.parts:
+        return estimate_all(config, files.facts, files.read, options, source)
     levels: dict[str, tuple[SparseLevel, ...]] = {}
     reports: dict[str, Documents] = {}
-    run = found.facts.run
+    run = files.facts.run
     for histogram in estimation_order(config):
-        own = PartedHistogram(histogram, config, found, stored, options)
-        blocks, reports[histogram.name] = own.estimated(bounded_facts(config, histogram, found.facts, levels))
+        own = PartedHistogram(histogram, config, files, stored, options)
+        blocks, reports[histogram.name] = own.estimated(bounded_facts(config, histogram, files.facts, levels))
         cells = histogram.schema.schema.cells
         with options.observer.stage("add up"):
             levels[histogram.name] = (
@@ -173,7 +173,7 @@ def estimate_files_run(
                 if run.spine is run.standard
                 else standard_levels(run, (blocks,), cells)
             )
-    return gathered(config, found.facts, levels, reports, source)
+    return gathered(config, files.facts, levels, reports, source)
 
 
 def _let_go(objectives: list[LevelObjective]) -> Iterator[LevelObjective]:
@@ -189,25 +189,25 @@ class PartedHistogram:
         self,
         histogram: MeasuredHistogram,
         config: TopdownConfig,
-        found: FilesRun,
+        files: FilesRun,
         stored: StoredParts,
         options: EstimateOptions,
     ) -> None:
         self._histogram = histogram
         self._config = config
-        self._found = found
+        self._files = files
         self._stored = stored
         self._options = options
         self._loads = workloads(config, histogram.name)
 
     def estimated(self, bounds: PublicFacts) -> tuple[SparseLevel, Documents]:
         """Final histograms of all blocks, in the order of the run, and how every level was solved."""
-        parts, depth, observer = self._found.parts, self._found.parts[0].depth, self._options.observer
+        parts, depth, observer = self._files.parts, self._files.parts[0].depth, self._options.observer
         tree = None
         if self._config.choices.information != "level":
             tree = PartedTree(
                 self._histogram,
-                self._found.facts,
+                self._files.facts,
                 parts,
                 self._loads,
                 self._objective,
@@ -254,7 +254,7 @@ class PartedHistogram:
 
     def _objective(self, load: LevelWorkload, part: Subtree | None) -> LevelObjective:
         with self._options.observer.stage(f"read {load.part.name}"):
-            measured = self._found.read(load, part)
+            measured = self._files.read(load, part)
         return LevelObjective.measured([query.label for query in load.queries], measured)
 
     def _joined(self, finished: Sequence[FinishedLevel]) -> SparseLevel:
@@ -264,7 +264,7 @@ class PartedHistogram:
             one.node_ptr[:-1] + start for one, start in zip(finished, entries[:-1].tolist(), strict=True)
         ]
         return SparseLevel(
-            self._found.facts.spine.leaf.geounits,
+            self._files.facts.spine.leaf.geounits,
             np.append(np.concatenate(pointers), entries[-1]).astype(np.int64),
             np.concatenate([one.cell for one in finished]),
             np.concatenate([one.count for one in finished]),
@@ -282,8 +282,8 @@ def estimate_files(
     require_confidence(options.confidence)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     chosen = load_config(config, options.settings)
-    held = any(is_held(one) for one in chosen.histograms)
-    _require_supported(chosen, options, held=held)
+    constrained = any(has_exact_sums(one) for one in chosen.histograms)
+    _require_supported(chosen, options, constrained=constrained)
     opened = open_results(chosen, options.results)
     results = [replace(one, state=options.state) for one in opened]
     observer = options.observer
@@ -297,33 +297,35 @@ def estimate_files(
         if state == "finished":
             observer.remark(f"{out} holds these estimates; they are made again.")
         with observer.stage("read"):
-            found = open_files(chosen, measurements, totals_table(measurements, totals), options.state)
-        for remark in found.remarks:
+            files = open_files(chosen, measurements, totals_table(measurements, totals), options.state)
+        for remark in files.remarks:
             observer.remark(f"Warning: {remark}")
-        stored = StoredParts(folder.parts, manifest.plan.digest(), found.stamped)
-        if held:
-            require_right_sides(chosen, found.given, options.results)
-            require_same_stamp(found, opened)
+        stored = StoredParts(folder.parts, manifest.plan.digest(), files.stamped)
+        if constrained:
+            require_right_sides(chosen, files.right_sides, options.results)
+            require_same_stamp(files, opened)
             for one in opened:
                 if isinstance(one, MicrodataResult) and not one.test_key:
                     observer.remark(f"Warning: {one.warning}")
-            estimates = estimate_held_run(chosen, found, results, stored, options)
+            estimates = estimate_constrained_run(chosen, files, results, stored, options)
         else:
-            estimates = estimate_files_run(chosen, found, stored, options)
+            estimates = estimate_files_run(chosen, files, stored, options)
         intervals = None
         if options.intervals is not None:
-            source = IntervalSource(chosen, estimates, found.read, options.workers, names)
+            source = IntervalSource(chosen, estimates, files.read, options.workers, names)
             intervals = write_intervals(
-                folder.staging, source, options.intervals, stamp=found.stamp, observer=observer
+                folder.staging, source, options.intervals, stamp=files.stamp, observer=observer
             )
-        whole = replace(
-            manifest, run=folder.run, test_key=found.stamped, published_data=found.stamp == DEMONSTRATION
+        final_manifest = replace(
+            manifest, run=folder.run, test_key=files.stamped, published_data=files.stamp == DEMONSTRATION
         )
-        release = TopdownRelease(chosen, estimates, whole, None, options.confidence, False, intervals, names)
+        release = TopdownRelease(
+            chosen, estimates, final_manifest, None, options.confidence, False, intervals, names
+        )
         with observer.stage("publish"):
             publish(out, folder.staging, release, observer=observer, workers=options.workers)
     return RunResult(
-        out, manifest.plan, found.stamp, state != "new", release.files, observer.stages, measured=False
+        out, manifest.plan, files.stamp, state != "new", release.files, observer.stages, measured=False
     )
 
 
@@ -335,12 +337,12 @@ def require_state(config: TopdownConfig, state: str | None) -> None:
         )
 
 
-def _require_supported(config: TopdownConfig, options: EstimateOptions, *, held: bool) -> None:
+def _require_supported(config: TopdownConfig, options: EstimateOptions, *, constrained: bool) -> None:
     """Refuse one state of a run that starts above it, and what histograms that are held to other results cannot have."""
     require_state(config, options.state)
-    if not held:
+    if not constrained:
         return
-    names = ", ".join(one.name for one in config.histograms if is_held(one))
+    names = ", ".join(one.name for one in config.histograms if has_exact_sums(one))
     if options.intervals is not None:
         raise UsageError(
             f"`intervals`: {names} are held to published results, and have no unbiased estimates with intervals; allowed: intervals of "
@@ -353,11 +355,11 @@ def _require_supported(config: TopdownConfig, options: EstimateOptions, *, held:
         )
 
 
-def require_same_stamp(found: FilesRun, results: Sequence[PublishedResult | MicrodataResult]) -> None:
+def require_same_stamp(files: FilesRun, results: Sequence[PublishedResult | MicrodataResult]) -> None:
     """Refuse published results that were made with a test key, or of published data, where the files were not."""
     for one in results:
-        strange = one.test_key or (one.published_data and found.stamp is None)
-        if strange and not found.stamped:
+        strange = one.test_key or (one.published_data and files.stamp is None)
+        if strange and not files.stamped:
             kind = (
                 "was drawn with a test key and is not private"
                 if one.test_key
@@ -371,8 +373,8 @@ def require_same_stamp(found: FilesRun, results: Sequence[PublishedResult | Micr
 
 def totals_table(measurements: Path, totals: Path | None) -> tuple[ExactTotal, ...]:
     """Exact totals that the files cannot hold; none where there is no table."""
-    beside = measurements / Path(TOTALS).name
-    path = totals or (beside if beside.is_file() else None)
+    default = measurements / Path(TOTALS).name
+    path = totals or (default if default.is_file() else None)
     return () if path is None else read_exact_totals(path)
 
 

@@ -31,7 +31,7 @@ from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
 from censafe.products.topdown.folder import GEOGRAPHY, STATE, group_totals
-from censafe.products.topdown.intake.equations import BlockRows, is_held
+from censafe.products.topdown.intake.equations import BlockRows, has_exact_sums
 from censafe.products.topdown.measuring import full_shape
 from censafe.products.topdown.plan import LevelWorkload, exact_levels, histogram_part, workloads
 from censafe.products.topdown.public.stated import (
@@ -57,16 +57,16 @@ _Codes = NDArray[np.uint8]
 
 def files_of_levels(config: TopdownConfig, folder: Path, state: str | None = None) -> dict[str, LevelFiles]:
     """The files of every histogram and level, by name of the part."""
-    found = {}
+    files = {}
     chosen = None if state is None else [f"State={half}{state}" for half in ("", "0", "1")]
     for histogram in config.histograms:
         own = product_folder(config, folder, histogram)
         _require_levels(config, own, histogram)
         for level in config.run_levels:
-            found[histogram_part(histogram, level)] = level_files(
+            files[histogram_part(histogram, level)] = level_files(
                 own / f"{level.name}.parquet", level.name, chosen
             )
-    return found
+    return files
 
 
 def product_folder(config: TopdownConfig, folder: Path, histogram: MeasuredHistogram) -> Path:
@@ -199,12 +199,12 @@ def _parents(
 ) -> NDArray[np.int32]:
     if digits_above == 0:
         return np.zeros(len(codes), np.int32)
-    width, found = above.shape[1], np.full(len(codes), -1, np.int64)
+    width, parent = above.shape[1], np.full(len(codes), -1, np.int64)
     if width <= codes.shape[1]:
-        locate_rows(np.ascontiguousarray(above), np.ascontiguousarray(codes[:, :width]), found)
+        locate_rows(np.ascontiguousarray(above), np.ascontiguousarray(codes[:, :width]), parent)
     what = "codes begin with that of no geounit of the level above"
-    _refuse(rule, codes[found < 0], what, folder)
-    return found.astype(np.int32)
+    _refuse(rule, codes[parent < 0], what, folder)
+    return parent.astype(np.int32)
 
 
 def _level(
@@ -245,13 +245,13 @@ def facilities_of_files(
     config: TopdownConfig,
     folder: Path,
     run: RunSpine,
-    found: Mapping[str, ListedLevel],
+    listed: Mapping[str, ListedLevel],
     state: str | None,
     *,
     blocks: bool,
 ) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """Counts of units by kind in every block: from the file of blocks, or from the bounds."""
-    counts = _counts(config, run, found)
+    counts = _counts(config, run, listed)
     path = folder / Path(GEOGRAPHY).name
     if blocks and path.is_file():
         known, codes = read_geography(path), run.standard.leaf.codes
@@ -269,7 +269,7 @@ def facilities_of_files(
     if counts is None:
         words = "no measured histogram has bounds by kind of unit: the records of group quarters are not in the output"
         alone = np.zeros((run.standard.leaf.nodes, _KINDS), np.int32)
-        lowest = found[histogram_part(config.histograms[0], config.run_levels[-1])].constraints
+        lowest = listed[histogram_part(config.histograms[0], config.run_levels[-1])].constraints
         if "total" in lowest:
             place = np.arange(len(alone)) if run.order is None else run.order
             alone[place, 0] = lowest["total"].values[:, 0]
@@ -281,14 +281,14 @@ def facilities_of_files(
 
 
 def _counts(
-    config: TopdownConfig, run: RunSpine, found: Mapping[str, ListedLevel]
+    config: TopdownConfig, run: RunSpine, listed: Mapping[str, ListedLevel]
 ) -> NDArray[np.int64] | None:
     """Counts by kind that bounds of the records tell, in the standard order; None where they do not."""
     bounded = next((one for one in config.histograms if one.schema.facilities is not None), None)
     if bounded is None:
-        counts = stated_facilities(config, found)
+        counts = stated_facilities(config, listed)
     else:
-        counts = bounded_facilities(bounded.schema, found[histogram_part(bounded, config.run_levels[-1])])
+        counts = bounded_facilities(bounded.schema, listed[histogram_part(bounded, config.run_levels[-1])])
     if counts is not None and run.order is not None:
         back = np.empty_like(run.order)
         back[run.order] = np.arange(len(back))
@@ -300,7 +300,7 @@ def totals_of_files(
     config: TopdownConfig,
     histogram: MeasuredHistogram,
     run: RunSpine,
-    found: Mapping[str, ListedLevel],
+    listed: Mapping[str, ListedLevel],
     table: Sequence[ExactTotal],
 ) -> DeclaredTotals:
     """Exact totals of the levels that declare them: from the constraints, or from the table."""
@@ -308,12 +308,12 @@ def totals_of_files(
     for depth, level in enumerate(config.run_levels):
         if level.name not in exact_levels(histogram):
             continue
-        files = found[histogram_part(histogram, level)]
+        files = listed[histogram_part(histogram, level)]
         if "total" in files.constraints:
             known.single[level.name] = files.constraints["total"].values[:, 0].astype(np.int64)
             continue
         if not table:
-            if is_held(histogram):  # what it is held to has them
+            if has_exact_sums(histogram):  # what it is held to has them
                 continue
             raise DataError(
                 f"level {level.name}, {files.folder}: the files hold no exact totals (total_con) of {histogram.name}, which the "
@@ -332,13 +332,13 @@ def totals_of_files(
 
 
 def stated_totals(
-    histogram: MeasuredHistogram, run: RunSpine, given: Mapping[tuple[str, str], BlockRows]
+    histogram: MeasuredHistogram, run: RunSpine, right_sides: Mapping[tuple[str, str], BlockRows]
 ) -> tuple[ExactTotal, ...]:
     """Totals of the states that follow from published counts of all records: the sums over their blocks, which are exact there."""
     if STATE not in run.standard.names or STATE not in exact_levels(histogram):
         return ()
     for one in histogram.constraints:
-        rows = given.get((histogram.name, one.name))
+        rows = right_sides.get((histogram.name, one.name))
         every = one.relation == "=" and isinstance(one.right, PublishedAnswers)
         if rows is None or not every or not (histogram.schema.grouped(one.groups).label >= 0).all():
             continue
@@ -370,7 +370,7 @@ class FilesRun:
         parts: parts of the tree whose measurements below the states have files of their own, such as half-states; none where
             all have to be read together.
         places: of every part of the plan, folders of its files, and which of them every geounit is in.
-        given: right sides of constraints that the files state, by histogram and constraint.
+        right_sides: right sides of constraints that the files state, by histogram and constraint.
         totals: exact totals of states, from a table or as the sums of what the files state.
     """
 
@@ -380,7 +380,7 @@ class FilesRun:
     parts: tuple[Subtree, ...]
     files: Mapping[str, LevelFiles] = field(repr=False)
     places: Mapping[str, tuple[tuple[str, ...], NDArray[np.int32]]] = field(repr=False)
-    given: Mapping[tuple[str, str], BlockRows] = field(default_factory=dict, repr=False)
+    right_sides: Mapping[tuple[str, str], BlockRows] = field(default_factory=dict, repr=False)
     totals: tuple[ExactTotal, ...] = ()
 
     @property
@@ -394,12 +394,12 @@ class FilesRun:
         depth = spine.names.index(load.level.name)
         nodes = slice(0, spine.levels[depth].nodes) if part is None else part.nodes(depth)
         places, place = self.places[name]
-        wanted = [places[one] for one in np.unique(place[nodes]).tolist()]
+        folders = [places[one] for one in np.unique(place[nodes]).tolist()]
         level = spine.levels[depth]
         geounits = level.names(np.arange(nodes.start, nodes.stop))
         shapes = tuple(full_shape(load.histogram.schema.schema, query) for query in load.queries)
         queries = [query.name for query in load.queries]
-        answers = read_answers(self.files[name], wanted, _letters(geounits), queries, shapes)
+        answers = read_answers(self.files[name], folders, _letters(geounits), queries, shapes)
         self._require_measured(depth, nodes, self.files[name], answers.variances)
         budgets, rows = file_budgets(load, answers.variances)
         return LevelMeasurements(
@@ -420,9 +420,9 @@ class FilesRun:
         codes = _letters(spine.levels[depth].geounits)
         shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
         queries = [query.name for query in load.queries]
-        found = index_answers(files, self.places[load.part.name][0], codes, queries, shapes)
-        self._require_measured(depth, slice(0, len(codes)), files, found.variances)
-        return found
+        index = index_answers(files, self.places[load.part.name][0], codes, queries, shapes)
+        self._require_measured(depth, slice(0, len(codes)), files, index.variances)
+        return index
 
     def _require_measured(
         self, depth: int, nodes: slice, files: LevelFiles, variances: NDArray[np.float64]
@@ -458,11 +458,11 @@ def open_files(
 ) -> FilesRun:
     """Find and check all files that a configuration estimates from, and read what they say besides measurements."""
     files = files_of_levels(config, folder, state)
-    found = {load.part.name: list_stated(load, files[load.part.name], config) for load in workloads(config)}
-    first = [found[histogram_part(config.histograms[0], level)] for level in config.run_levels]
+    listed = {load.part.name: list_stated(load, files[load.part.name], config) for load in workloads(config)}
+    first = [listed[histogram_part(config.histograms[0], level)] for level in config.run_levels]
     for histogram in config.histograms[1:]:
         for one, level in zip(first, config.run_levels, strict=True):
-            other = found[histogram_part(histogram, level)]
+            other = listed[histogram_part(histogram, level)]
             if not np.array_equal(one.codes, other.codes):
                 only = np.setxor1d(texts(one.codes), texts(other.codes))
                 raise DataError(
@@ -484,15 +484,15 @@ def open_files(
         run = spine_of_files(codes, rules, folder, level_rules(config))
     else:
         run = spine_above_blocks(codes, rules, folder)
-    facilities, remarks = facilities_of_files(config, folder, run, found, state, blocks=blocks)
-    given = stated_right_sides(config, found)
-    known = tuple(table) or sum((stated_totals(one, run, given) for one in config.histograms), ())
+    facilities, remarks = facilities_of_files(config, folder, run, listed, state, blocks=blocks)
+    right_sides = stated_right_sides(config, listed)
+    known = tuple(table) or sum((stated_totals(one, run, right_sides) for one in config.histograms), ())
     units = run.in_order(facilities).astype(np.int64)
     limits, declared = {}, {}
     for histogram in config.histograms:
         own = [one for one in known if one.histogram in ("", histogram.name)]
-        totals = totals_of_files(config, histogram, run, found, own)
-        if is_held(histogram):  # its exact sums are limits of every cell
+        totals = totals_of_files(config, histogram, run, listed, own)
+        if has_exact_sums(histogram):  # its exact sums are limits of every cell
             declared[histogram.name] = totals
         else:
             limits[histogram.name] = level_limits(
@@ -503,25 +503,25 @@ def open_files(
         PublicFacts(run, facilities, limits, {}, (), None, declared),
         stamp_of(test_key=STAMP in stamps, published_data=DEMONSTRATION in stamps),
         remarks,
-        () if declared else _parts(run, found, config),
+        () if declared else _parts(run, listed, config),
         files,
-        {name: (level.places, level.place) for name, level in found.items()},
-        given,
+        {name: (level.places, level.place) for name, level in listed.items()},
+        right_sides,
         known,
     )
 
 
-def _parts(run: RunSpine, found: Mapping[str, ListedLevel], config: TopdownConfig) -> tuple[Subtree, ...]:
+def _parts(run: RunSpine, listed: Mapping[str, ListedLevel], config: TopdownConfig) -> tuple[Subtree, ...]:
     """Parts below the geounits of the level that has folders of its own, none smaller than a folder."""
     names = run.spine.names
     depth = names.index(STATE) if STATE in names else 0
     together: list[NDArray[np.integer]] = []
     for histogram in config.histograms:
-        held = np.arange(run.spine.levels[depth].nodes)
+        ancestor = np.arange(run.spine.levels[depth].nodes)
         for level, above in zip(config.run_levels[depth + 1 :], run.spine.levels[depth + 1 :], strict=True):
-            held = held[above.parent]
-            listed = found[histogram_part(histogram, level)]
-            together += [held[listed.place == place] for place in range(len(listed.places))]
+            ancestor = ancestor[above.parent]
+            own = listed[histogram_part(histogram, level)]
+            together += [ancestor[own.place == place] for place in range(len(own.places))]
     if depth == len(names) - 1:
         return ()
     parts = subtrees(run.spine, depth, together)
@@ -557,8 +557,8 @@ def variance_kinds(variances: NDArray[np.float64]) -> tuple[NDArray[np.float64],
         rows.append(variances[int(np.argmax(kinds < 0))])
         kinds[(variances == rows[-1]).all(axis=1)] = len(rows) - 1
     if (kinds < 0).any():
-        found, place = np.unique(variances, axis=0, return_inverse=True)
-        return found, place.reshape(-1).astype(np.int32)
+        distinct, place = np.unique(variances, axis=0, return_inverse=True)
+        return distinct, place.reshape(-1).astype(np.int32)
     order = np.lexsort(np.array(rows).T[::-1])
     number = np.empty(len(rows), np.int32)
     number[order] = np.arange(len(rows), dtype=np.int32)

@@ -13,7 +13,7 @@ from censafe.errors import DataError, UsageError
 from censafe.model.topdown.constraints import FacilityCounts, LinearConstraint, PublishedAnswers
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.intake.equations import BlockRows, is_held
+from censafe.products.topdown.intake.equations import BlockRows, has_exact_sums
 from censafe.products.topdown.plan import LevelWorkload, histogram_part
 from censafe.publication.measurements.layout import LevelFiles
 from censafe.publication.measurements.listing import ListedLevel, list_level, texts
@@ -27,7 +27,7 @@ def list_stated(load: LevelWorkload, files: LevelFiles, config: TopdownConfig) -
 
     Of a histogram that is held to other results these are totals and, of the blocks, its facilities and published sums.
     """
-    if not is_held(load.histogram):
+    if not has_exact_sums(load.histogram):
         return list_level(files)
     if load.level.name != config.run_levels[-1].name:
         return list_level(files, (_TOTAL,))
@@ -59,12 +59,12 @@ def bounded_facilities(schema: HistogramSchema, blocks: ListedLevel) -> NDArray[
     return counts
 
 
-def stated_facilities(config: TopdownConfig, found: Mapping[str, ListedLevel]) -> NDArray[np.int64] | None:
+def stated_facilities(config: TopdownConfig, listed: Mapping[str, ListedLevel]) -> NDArray[np.int64] | None:
     """Counts of facilities by kind in every block, from the bounds that the files state of the records in them."""
     known: dict[int, NDArray[np.int64]] = {}
     kinds = 0
     for histogram in config.histograms:
-        blocks = found[histogram_part(histogram, config.run_levels[-1])]
+        blocks = listed[histogram_part(histogram, config.run_levels[-1])]
         for one in histogram.constraints:
             if not isinstance(one.right, FacilityCounts):
                 continue
@@ -90,14 +90,14 @@ def _counts(
             f"level {blocks.name}, {blocks.folder}: {one.name} has {values.shape[1]} figures; allowed: {len(each)}, one for each kind; fix: "
             "name files and configuration of one product"
         )
-    found = {}
+    facilities = {}
     for kind, one_unit in enumerate(each):
         if one_unit:
             counts = values[:, kind] // one_unit
             wrong = (counts * one_unit != values[:, kind]) | (counts < 0)
             _refuse(blocks, wrong, f"{one.name}: figures that are not multiples of those of one facility")
-            found[kind] = counts
-    return found
+            facilities[kind] = counts
+    return facilities
 
 
 def _refuse(blocks: ListedLevel, wrong: NDArray[np.bool_], what: str) -> None:
@@ -125,12 +125,12 @@ def require_facilities(config: TopdownConfig, counts: NDArray[np.int64] | None, 
 
 
 def stated_right_sides(
-    config: TopdownConfig, found: Mapping[str, ListedLevel]
+    config: TopdownConfig, listed: Mapping[str, ListedLevel]
 ) -> dict[tuple[str, str], BlockRows]:
     """Sums of published results that the files state of their blocks, by histogram and constraint."""
     sides = {}
     for histogram in config.histograms:
-        blocks = found[histogram_part(histogram, config.run_levels[-1])]
+        blocks = listed[histogram_part(histogram, config.run_levels[-1])]
         for one in histogram.constraints:
             stated = blocks.sparse.get(one.name)
             if stated is None:
@@ -149,13 +149,13 @@ def stated_right_sides(
 
 
 def require_right_sides(
-    config: TopdownConfig, given: Mapping[tuple[str, str], BlockRows], results: Mapping[str, Path]
+    config: TopdownConfig, stated: Mapping[tuple[str, str], BlockRows], results: Mapping[str, Path]
 ) -> None:
     """Refuse an estimate whose published sums are neither in the files nor in a result that was named."""
     missing: dict[str, list[str]] = {}
     for histogram in config.histograms:
         for one in histogram.constraints:
-            if isinstance(one.right, PublishedAnswers) and (histogram.name, one.name) not in given:
+            if isinstance(one.right, PublishedAnswers) and (histogram.name, one.name) not in stated:
                 missing.setdefault(one.right.result, []).append(f"{one.name}_con of {histogram.name}")
     for name, sums in missing.items():
         if name not in results:

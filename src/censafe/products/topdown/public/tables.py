@@ -52,24 +52,24 @@ def present_files(
     config: TopdownConfig, folder: Path, choice: TableChoice
 ) -> tuple[TopdownConfig, bool, list[str]]:
     """The configuration of the histograms that tables need and of the levels that the files hold of them, whether these reach the blocks, and remarks."""
-    wanted = [one for one in config.histograms if choice.of(one.name)]
+    needed = [one for one in config.histograms if choice.of(one.name)]
     # what has sums that are the same in a wanted histogram
     equal = {
         one.right.histogram
-        for histogram in wanted
+        for histogram in needed
         for one in histogram.constraints
         if isinstance(one.right, AnswersInStack) and one.relation == "="
     }
-    linked = [one for one in config.histograms if one not in wanted and one.name in equal]
-    alone = replace(config, histograms=tuple(wanted))
-    own = {one.name: product_folder(alone, folder, one) for one in wanted}
+    linked = [one for one in config.histograms if one not in needed and one.name in equal]
+    alone = replace(config, histograms=tuple(needed))
+    own = {one.name: product_folder(alone, folder, one) for one in needed}
     remarks: list[str] = []
     for one in linked:
         place = folder / one.folder
         if place.is_dir():
             own[one.name] = place
         else:
-            names = " and ".join(other.name for other in wanted)
+            names = " and ".join(other.name for other in needed)
             remarks.append(
                 f"{folder}: there is no folder {one.folder}; what {one.name} say of the same numbers is not used for tables of {names}"
             )
@@ -94,13 +94,13 @@ def present_files(
             f"`areas`: the files end at level {levels[-1].name} and do not say which blocks there are, so that areas of blocks cannot be estimated; "
             f"fix: leave `areas` out, or get the files of {config.run_levels[-1].name}"
         )
-    found = replace(
+    present = replace(
         config,
         levels=levels,
         root=levels[0].name,
         histograms=tuple(one for one in config.histograms if one.name in own),
     )
-    return found, blocks, remarks
+    return present, blocks, remarks
 
 
 def areas_above_blocks(run: RunSpine) -> tuple[tuple[EstimatedAreas, ...], tuple[str, ...]]:
@@ -115,25 +115,25 @@ def areas_above_blocks(run: RunSpine) -> tuple[tuple[EstimatedAreas, ...], tuple
     depth = run.standard.names.index(STATE)
     state = run.in_order(run.standard.ancestors(depth).astype(np.int64))
     names = run.standard.levels[depth].geounits
-    found = [EstimatedAreas("state", names, state, lowest)]
+    areas = [EstimatedAreas("state", names, state, lowest)]
     codes = leaf.geounits.astype("U8")
     if run.spine is run.standard or leaf.digits + leaf.prefix_digits < _COUNTY.stop:
-        return tuple(found), ("the files end above the counties, which have no estimates",)
+        return tuple(areas), ("the files end above the counties, which have no estimates",)
     county = np.array([code[_COUNTY] for code in codes.tolist()])
     outside = np.char.startswith(county, _UNCHANGED)
     divided = np.unique(state[np.array([code[0] != "0" for code in codes.tolist()])])
     inside = outside & ~np.isin(state, divided)
     area_of = np.full(len(codes), -1)
     keys = np.char.add(names[state], county.astype("U5"))
-    whole, number = np.unique(
+    counties, number = np.unique(
         np.array([key[:2] + key[4:] for key in keys[inside].tolist()], "U5"), return_inverse=True
     )
     area_of[inside] = number.ravel()
-    found.append(EstimatedAreas("county", whole, area_of, lowest))
+    areas.append(EstimatedAreas("county", counties, area_of, lowest))
     if not len(divided):
-        return tuple(found), ()
+        return tuple(areas), ()
     left_out, states = np.unique(keys[outside & ~inside]), names[divided]
-    return tuple(found), (
+    return tuple(areas), (
         f"{len(left_out)} counties of {len(states)} states that American Indian areas divide ({', '.join(states[:_NAMED].tolist())}"
         f"{', ...' if len(states) > _NAMED else ''}) have no estimate: files without blocks do not say which counties these areas lie in",
     )
@@ -175,35 +175,35 @@ def estimate_tables_of_files(
         present, blocks, remarks = present_files(chosen, measurements, choice)
         with observer.stage("read"):
             table = totals_table(measurements, totals)
-            found = open_files(present, measurements, table, options.state, blocks=blocks)
-        for remark in (*remarks, *found.remarks):
+            ours = open_files(present, measurements, table, options.state, blocks=blocks)
+        for remark in (*remarks, *ours.remarks):
             observer.remark(f"Warning: {remark}")
-        require_same_stamp(found, results)
+        require_same_stamp(ours, results)
         earlier: list[MeasuredResult] = []  # published results whose noisy answers can be used
         if blocks:
             earlier = measured_results(results) + [
-                _result_of_files(name, chosen.published[name], path, found, options)
+                _result_of_files(name, chosen.published[name], path, ours, options)
                 for name, path in files.items()
             ]
         if len(earlier) < len(options.results):
             observer.remark(_NOT_USED)
-        tables = _estimated(present, found, choice, earlier, options, blocks=blocks)
+        tables = _estimated(present, ours, choice, earlier, options, blocks=blocks)
         stages = {name: round(seconds, 3) for name, seconds in observer.stages.items()}
-        tables.write(folder.staging, found.stamp)
+        tables.write(folder.staging, ours.stamp)
         written = replace(
             manifest,
             run=folder.run,
             stages=stages,
-            test_key=found.stamped,
-            published_data=found.stamp == DEMONSTRATION,
+            test_key=ours.stamped,
+            published_data=ours.stamp == DEMONSTRATION,
             outputs=hash_outputs(folder.staging, [folder.staging / name for name in ESTIMATE_FILES]),
             post_processing={"table_estimates": tables.document()},
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         write_manifest(folder.staging / "manifest.json", written)
         move_into_place(out, (*ESTIMATE_FILES, "manifest.json"))
-    shown = (*ESTIMATE_FILES, "manifest.json")
-    return RunResult(out, manifest.plan, found.stamp, state != "new", shown, observer.stages, measured=False)
+    outputs = (*ESTIMATE_FILES, "manifest.json")
+    return RunResult(out, manifest.plan, ours.stamp, state != "new", outputs, observer.stages, measured=False)
 
 
 def _result_of_files(
@@ -220,18 +220,18 @@ def _result_of_files(
     measured = [one.name for one in theirs.histograms if (folder / one.folder).is_dir()]
     theirs = load_config(source, {**settings, "measure": ",".join(measured)})
     with options.observer.stage(f"read {name}"):
-        found = open_files(theirs, folder, totals_table(folder, None) or ours.totals, state)
-    if found.stamp != ours.stamp:
+        opened = open_files(theirs, folder, totals_table(folder, None) or ours.totals, state)
+    if opened.stamp != ours.stamp:
         raise UsageError(
             f"{folder}: one of these files and the measurements is drawn with a test key or a demonstration, and the other is not; fix: name "
             f"files of one release by `measurements` and `results`"
         )
-    return MeasuredResult(name, theirs, found.facts, found.read)
+    return MeasuredResult(name, theirs, opened.facts, opened.read)
 
 
 def _estimated(
     config: TopdownConfig,
-    found: FilesRun,
+    files: FilesRun,
     choice: TableChoice,
     results: Sequence[MeasuredResult],
     options: EstimateOptions,
@@ -245,11 +245,11 @@ def _estimated(
     for load in loads:
         name = load.part.name
         with observer.stage(f"list {name}"):
-            indices[name] = found.index(load)
+            indices[name] = files.index(load)
         budgets[name] = file_budgets(load, indices[name].variances)[0]
     areas = None
     if not blocks:
-        areas, remarks = areas_above_blocks(found.facts.run)
+        areas, remarks = areas_above_blocks(files.facts.run)
         for remark in remarks:
             observer.remark(f"Warning: {remark}")
     answers = sum(len(indices[load.part.name].codes) * load.answers for load in loads)
@@ -258,9 +258,9 @@ def _estimated(
         observer.remark(
             f"Of {answers:,} answers those of geounits that the areas need are read; the others would add little."
         )
-    public = replace(found.facts, budgets=budgets)
-    beside = earlier_answers(config, public, results, choice, observer)
-    tables = TableEstimates(config, choice, public, observer, stored=every, areas=areas, earlier=beside)
+    public = replace(files.facts, budgets=budgets)
+    earlier = earlier_answers(config, public, results, choice, observer)
+    tables = TableEstimates(config, choice, public, observer, stored=every, areas=areas, earlier=earlier)
     for histogram in config.histograms:
         for load in loads:
             if load.histogram is histogram and tables.sums(load) is not None:

@@ -21,7 +21,7 @@ from censafe.model.topdown.constraints import CellGroups, FacilityCounts
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.privacy.measure.histograms import level_variances
 from censafe.products.topdown.census_tables.definitions import CensusTable
-from censafe.products.topdown.intake.equations import is_held
+from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.plan import LevelWorkload
 from censafe.products.topdown.table_estimates.choice import line_sum
 
@@ -301,7 +301,7 @@ class _Facilities:
         self._upper: Integers | None = None
         self._multiples: Integers | None = None
         self._limits = public.exact_limits(histogram.name)
-        for constraint in constraints_on(histogram) if is_held(histogram) else ():
+        for constraint in constraints_on(histogram) if has_exact_sums(histogram) else ():
             if isinstance(constraint.right, FacilityCounts) and constraint.relation == "<=":
                 self.kinds = histogram.schema.grouped(constraint.groups).label
                 self._upper = np.array(constraint.right.each, np.int64)

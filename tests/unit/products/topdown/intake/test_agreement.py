@@ -14,9 +14,9 @@ from censafe.geography.spines.tree import PL94_US, build_spine
 from censafe.model import ExactHistograms, SparseLevel
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.intake.constraint_sums import require_loose_bound, require_totals
 from censafe.products.topdown.intake.equations import KnownBlocks
 from censafe.products.topdown.intake.facts import declared_totals
-from censafe.products.topdown.intake.held import require_loose_bound, require_totals
 from censafe.products.topdown.intake.spines import gq_patterns, spine_choice
 from censafe.products.topdown.plan import exact_levels
 from support.topdown_areas import block_codes, random_areas

@@ -12,8 +12,8 @@ from censafe.estimation.topdown.least_squares.objective import StoredAnswers
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.topdown.families import AnswerReads
-from censafe.products.topdown.public import held
-from censafe.products.topdown.public.held import FileAnswers
+from censafe.products.topdown.public import file_answers
+from censafe.products.topdown.public.file_answers import FileAnswers
 from censafe.publication.measurements.chosen import index_answers
 from censafe.publication.measurements.layout import level_files
 from censafe.publication.measurements.listing import list_level
@@ -64,13 +64,13 @@ def test_answers_are_those_of_the_stored_level(files: Path, most: int, workers: 
 
 def test_a_folder_is_read_once_and_no_further(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second parent lies in the folder of the third; the first one in another."""
-    read, spans = held.read_chosen, []
+    read, spans = file_answers.read_chosen, []
 
     def counted(index, chosen):  # type: ignore[no-untyped-def]
         spans.append((chosen.first, chosen.last))
         return read(index, chosen)
 
-    monkeypatch.setattr(held, "read_chosen", counted)
+    monkeypatch.setattr(file_answers, "read_chosen", counted)
     source = answers(files)
     for parent in (0, 2, 0):
         source.gather(wanted(parent))

@@ -31,7 +31,7 @@ _NAMED = 3
 _FIX = "fix: give the results that were published of these records"
 
 
-def held_sums(histogram: MeasuredHistogram, known: KnownBlocks) -> ExactSums:
+def constraint_sums(histogram: MeasuredHistogram, known: KnownBlocks) -> ExactSums:
     """The exact sums that the listed constraints of a histogram mean, at every level.
 
     Its equations together part the cells into classes, each of which one equation must give. Bounds by facility go with them.
@@ -72,23 +72,23 @@ def _classes(
     for one, of_class in zip(equations, groups, strict=True):
         alone = np.bincount(of_class[~known & (of_class >= 0)], minlength=int(one.label.max()) + 1) == 1
         single = ~known & (of_class >= 0) & alone[of_class]
-        whole = np.bincount(of_class[of_class >= 0], minlength=len(alone))[of_class] == 1
-        chosen = np.flatnonzero(single & whole)
+        undivided = np.bincount(of_class[of_class >= 0], minlength=len(alone))[of_class] == 1
+        chosen = np.flatnonzero(single & undivided)
         class_of = np.full(len(alone), -1, np.int64)
         class_of[of_class[chosen]] = chosen
         own = class_of[one.rows.group]
         rows.append(BlockRows(one.rows.block[own >= 0], own[own >= 0], one.rows.records[own >= 0]))
         known[chosen] = True
     while not known.all():
-        found = _by_difference(equations, groups, known, rows)
-        if found is None:
+        rest = _by_difference(equations, groups, known, rows)
+        if rest is None:
             cells = int((~known)[label].sum())
             raise ConfigError(
                 f"histograms.{histogram.name}.constraints: {cells} cells have no exact sum of their own; the equations of a "
                 "histogram must part its cells, each part being a group of one of them or what is left of one"
             )
-        known[found.group] = True
-        rows.append(found)
+        known[rest.group] = True
+        rows.append(rest)
     return label, _joined(rows)
 
 
@@ -225,7 +225,7 @@ def require_loose_bound(
 def require_stack_agreement(
     histogram: MeasuredHistogram,
     stack: Mapping[str, MeasuredHistogram],
-    held: Mapping[str, ExactSums],
+    sums: Mapping[str, ExactSums],
     known: KnownBlocks,
 ) -> None:
     """Refuse published results that say other sums of a histogram than those that its stack will have, which is estimated before.
@@ -239,18 +239,18 @@ def require_stack_agreement(
         if (
             not isinstance(one.right, AnswersInStack)
             or one.relation != "="
-            or one.right.histogram not in held
+            or one.right.histogram not in sums
         ):
             continue
-        before = held[one.right.histogram]
+        before = sums[one.right.histogram]
         cells = stack[one.right.histogram].schema.grouped(one.right.groups).label >= 0
         expected = _records(before, cells, stack[one.right.histogram].schema.allowed())
         own = histogram.schema.grouped(one.groups).label >= 0
         for other in published:
             if expected is None or not np.array_equal((other.label >= 0)[allowed], own[allowed]):
                 continue
-            found = np.bincount(other.rows.block, other.rows.records, known.spine.leaf.nodes)
-            wrong = np.flatnonzero(found.astype(np.int64) != expected)
+            records = np.bincount(other.rows.block, other.rows.records, known.spine.leaf.nodes)
+            wrong = np.flatnonzero(records.astype(np.int64) != expected)
             if len(wrong):
                 raise DataError(
                     f"published results: constraints {other.name} and {one.name} of {histogram.name} contradict those of "
@@ -259,16 +259,16 @@ def require_stack_agreement(
 
 
 def _records(
-    held: ExactSums, cells: NDArray[np.bool_], allowed: NDArray[np.bool_]
+    sums: ExactSums, cells: NDArray[np.bool_], allowed: NDArray[np.bool_]
 ) -> NDArray[np.int64] | None:
     """Records of a set of cells in every block; None where the exact sums do not give them."""
-    if held.open:
+    if sums.open:
         return None
-    classes = int(held.label.max()) + 1
-    inside = np.bincount(held.label[allowed & cells], minlength=classes) > 0
-    if (inside & (np.bincount(held.label[allowed & ~cells], minlength=classes) > 0)).any():
+    classes = int(sums.label.max()) + 1
+    inside = np.bincount(sums.label[allowed & cells], minlength=classes) > 0
+    if (inside & (np.bincount(sums.label[allowed & ~cells], minlength=classes) > 0)).any():
         return None
-    leaf = held.levels[-1]
+    leaf = sums.levels[-1]
     block = np.repeat(np.arange(leaf.nodes), np.diff(leaf.node_ptr))
     chosen = inside[leaf.cell]
     return np.bincount(block[chosen], leaf.count[chosen], leaf.nodes).astype(np.int64)

@@ -12,8 +12,8 @@ from censafe.model import SparseLevel
 from censafe.model.topdown.constraints import CellGroups, LinearConstraint, PublishedAnswers
 from censafe.model.topdown.histograms import MeasuredHistogram, own_constraints
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.intake.equations import KnownBlocks, is_held
-from censafe.products.topdown.intake.held import held_sums
+from censafe.products.topdown.intake.constraint_sums import constraint_sums
+from censafe.products.topdown.intake.equations import KnownBlocks, has_exact_sums
 
 CODES = np.array([440010001001000, 440010001001001, 440010001002000])
 PERSONS = replace(load_config("pl94-us").histogram("persons"), exact_totals=None)
@@ -33,7 +33,7 @@ def known() -> KnownBlocks:
 
 def states_of(histogram: MeasuredHistogram) -> list[tuple[list[int], ...]]:
     """What is decided and what is open at every level."""
-    found = held_sums(histogram, known())
+    found = constraint_sums(histogram, known())
     opened = ((one.kinds.tolist(), one.count.tolist(), one.least.tolist()) for one in found.open)
     return [*((one.cell.tolist(), one.count.tolist()) for one in found.levels), *opened]
 
@@ -43,9 +43,9 @@ def test_bounds_by_the_facilities_of_a_schema_are_held_beside_equations() -> Non
     by_schema = replace(PERSONS, constraints=(published,))
     bare = replace(PERSONS.schema, facilities=None)
     listed = replace(PERSONS, schema=bare, constraints=(published, *own_constraints(PERSONS.schema, None)))
-    assert is_held(by_schema)
-    assert is_held(listed)
-    assert not is_held(PERSONS)
+    assert has_exact_sums(by_schema)
+    assert has_exact_sums(listed)
+    assert not has_exact_sums(PERSONS)
     found = states_of(by_schema)
     assert found == states_of(listed)
     assert len(found) == 2 * len(PL94_US)

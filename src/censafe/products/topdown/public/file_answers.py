@@ -25,7 +25,7 @@ from censafe.products.run.options import EstimateOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Descents, Estimates
 from censafe.products.topdown.folder import StoredParts
-from censafe.products.topdown.intake.equations import is_held
+from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.public.files import FilesRun, variance_kinds
@@ -50,15 +50,15 @@ class _Reading:
         starts = tuple(chosen.starts(query) for query in range(len(index.queries)))
         return _Reading(chosen, starts, read_chosen(index, chosen))
 
-    def answers(self, nodes: slice, query: int, wanted: Integers) -> Integers | None:
-        """Answers of geounits of one group, shape (nodes, len(wanted)); None where they were not read."""
+    def answers(self, nodes: slice, query: int, numbers: Integers) -> Integers | None:
+        """Answers of geounits of one group, shape (nodes, len(numbers)); None where they were not read."""
         first, last = nodes.start - self.chosen.first, nodes.stop - self.chosen.first
         group, pointer = int(self.chosen.group[first]), self.chosen.pointer[query]
         there = self.chosen.answer[query][pointer[group] : pointer[group + 1]]
-        if not np.array_equal(there, wanted):
+        if not np.array_equal(there, numbers):
             return None
         starts = self.starts[query]
-        return self.values[query][starts[first] : starts[last]].reshape(last - first, len(wanted))
+        return self.values[query][starts[first] : starts[last]].reshape(last - first, len(numbers))
 
 
 @dataclass(eq=False)
@@ -83,29 +83,31 @@ class FileAnswers:
         """Some noisy answers of one query at consecutive geounits, int64, shape (last - first, m)."""
         return self._family(slice(first, last), {query: chosen})
 
-    def gather(self, wanted: AnswerReads) -> NDArray[np.int64]:
-        """Noisy answers, parent by parent, child by child, in the order of `wanted`."""
-        found = []
-        for parent in range(len(wanted.child_ptr) - 1):
-            child = wanted.child[wanted.child_ptr[parent] : wanted.child_ptr[parent + 1]]
-            span = slice(int(wanted.answer_ptr[parent]), int(wanted.answer_ptr[parent + 1]))
-            query, answer = wanted.query[span], wanted.answer[span].astype(np.int64)
-            asked = {one: answer[query == one] for one in np.unique(query).tolist()}
+    def gather(self, reads: AnswerReads) -> NDArray[np.int64]:
+        """Noisy answers, parent by parent, child by child, in the order of `reads`."""
+        families = []
+        for parent in range(len(reads.child_ptr) - 1):
+            child = reads.child[reads.child_ptr[parent] : reads.child_ptr[parent + 1]]
+            span = slice(int(reads.answer_ptr[parent]), int(reads.answer_ptr[parent + 1]))
+            query, answer = reads.query[span], reads.answer[span].astype(np.int64)
+            by_query = {one: answer[query == one] for one in np.unique(query).tolist()}
             if len(child):
-                found.append(self._family(slice(int(child[0]), int(child[-1]) + 1), asked).ravel())
-        return np.concatenate(found) if found else np.zeros(0, np.int64)
+                families.append(self._family(slice(int(child[0]), int(child[-1]) + 1), by_query).ravel())
+        return np.concatenate(families) if families else np.zeros(0, np.int64)
 
-    def _family(self, nodes: slice, asked: Mapping[int, Integers]) -> Integers:
+    def _family(self, nodes: slice, by_query: Mapping[int, Integers]) -> Integers:
         """Answers of the children of one parent, shape (children, all that are asked)."""
         with self._lock:
             reading = self._reading(nodes)
-        found = [None if reading is None else reading.answers(nodes, *one) for one in asked.items()]
+        answers = [None if reading is None else reading.answers(nodes, *one) for one in by_query.items()]
         if any(
-            one is None for one in found
+            one is None for one in answers
         ):  # a root, or a parent that was changed so that its children can follow it
-            reading = _Reading.of(self.index, self._chosen(nodes.start, [nodes.stop - nodes.start], [asked]))
-            found = [reading.answers(nodes, *one) for one in asked.items()]
-        return np.concatenate([one for one in found if one is not None], axis=1)
+            reading = _Reading.of(
+                self.index, self._chosen(nodes.start, [nodes.stop - nodes.start], [by_query])
+            )
+            answers = [reading.answers(nodes, *one) for one in by_query.items()]
+        return np.concatenate([one for one in answers if one is not None], axis=1)
 
     def _reading(self, nodes: slice) -> _Reading | None:
         """What was read of some geounits, together with the parents after them; None at a root."""
@@ -125,7 +127,7 @@ class FileAnswers:
         if above is None or parents is None:
             raise TypeError("the geounits of a root have no parents")
         counts: list[int] = []
-        asked: list[Mapping[int, Integers]] = []
+        by_parent: list[Mapping[int, Integers]] = []
         total, folder = 0, self.place[above.first_child[first]]
         for parent in range(first, above.nodes):
             start, stop = int(above.first_child[parent]), int(above.first_child[parent + 1])
@@ -137,14 +139,14 @@ class FileAnswers:
             if counts and (total > self.most or self.place[start] != folder):
                 break
             counts.append(stop - start)
-            asked.append(own)
-        return self._chosen(int(above.first_child[first]), counts, asked)
+            by_parent.append(own)
+        return self._chosen(int(above.first_child[first]), counts, by_parent)
 
     def _chosen(
-        self, first: int, counts: Sequence[int], asked: Sequence[Mapping[int, Integers]]
+        self, first: int, counts: Sequence[int], by_parent: Sequence[Mapping[int, Integers]]
     ) -> ChosenAnswers:
         none = np.zeros(0, np.int64)
-        by_query = [[one.get(query, none) for one in asked] for query in range(len(self.labels))]
+        by_query = [[one.get(query, none) for one in by_parent] for query in range(len(self.labels))]
         return ChosenAnswers(
             first,
             np.repeat(np.arange(len(counts)), counts),
@@ -153,9 +155,9 @@ class FileAnswers:
         )
 
 
-def estimate_held_run(
+def estimate_constrained_run(
     config: TopdownConfig,
-    found: FilesRun,
+    files: FilesRun,
     results: Sequence[KnownResult],
     stored: StoredParts,
     options: EstimateOptions,
@@ -164,32 +166,32 @@ def estimate_held_run(
     observer = options.observer
     with observer.stage("held sums"):
         descents = Descents(
-            config, found.facts, observer, options.workers, results, options.solver, found.given,
-            lambda load: variance_kinds(found.index(load).variances),
+            config, files.facts, observer, options.workers, results, options.solver, files.right_sides,
+            lambda load: variance_kinds(files.index(load).variances),
         )  # fmt: skip
     for histogram in descents.order:
         descent, loads = descents.of(histogram), workloads(config, histogram.name)
-        documents = tuple(_estimated(load, found, descent, stored, options) for load in loads)
+        documents = tuple(_estimated(load, files, descent, stored, options) for load in loads)
         with observer.stage("add up"):
             descents.finish(histogram, descent, documents)
-    return descents.estimates("seeded" if found.stamped else "system")
+    return descents.estimates("seeded" if files.stamped else "system")
 
 
 def _estimated(
     load: LevelWorkload,
-    found: FilesRun,
+    files: FilesRun,
     descent: EstimationFromRoot,
     stored: StoredParts,
     options: EstimateOptions,
 ) -> Mapping[str, Any]:
     """Estimate one level and store it, or take it as it was stored; returns how it was solved."""
-    levels, name = found.facts.spine.levels, load.part.name
+    levels, name = files.facts.spine.levels, load.part.name
     depth = len(descent.levels)
     done = stored.blocks(name)
     if done is None:
         parents = descent.levels[-1] if depth else None
         with options.observer.stage(f"list {name}"):
-            objective = _objective(load, found, parents, levels[depth - 1] if depth else None)
+            objective = _objective(load, files, parents, levels[depth - 1] if depth else None)
         with options.observer.stage(f"read and estimate {name}"):
             level, report = descent.estimate(name, objective)
         return stored.store_blocks(name, level, report.document(), descent.split).report
@@ -198,13 +200,13 @@ def _estimated(
 
 
 def _objective(
-    load: LevelWorkload, found: FilesRun, parents: SparseLevel | None, above: SpineLevel | None
+    load: LevelWorkload, files: FilesRun, parents: SparseLevel | None, above: SpineLevel | None
 ) -> LevelObjective:
     """The measurements of a level, to be read when they are asked for; at once where nothing holds the histogram, which has few cells."""
     labels = tuple(query.label for query in load.queries)
-    if not is_held(load.histogram):
-        return LevelObjective.measured(labels, found.read(load))
-    index = found.index(load)
+    if not has_exact_sums(load.histogram):
+        return LevelObjective.measured(labels, files.read(load))
+    index = files.index(load)
     rows, kinds = variance_kinds(index.variances)
-    place = found.places[load.part.name][1]
+    place = files.places[load.part.name][1]
     return LevelObjective.drawing(labels, rows, kinds, FileAnswers(index, labels, place, parents, above))
