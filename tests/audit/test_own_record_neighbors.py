@@ -127,7 +127,9 @@ def test_prepared_files_that_leave_out_vacant_units_cost_no_more_than_stated(
         '[histograms.homes]\nschema = "homes"', f'[histograms.homes]\nschema = "homes"\n{exact}'
     )
     (tmp_path / "own.toml").write_text(text, encoding="utf-8")
-    stated = person_loss(load_config(tmp_path / "own.toml")).histograms["homes"]
+    config = load_config(tmp_path / "own.toml")
+    assert (config.histogram("homes").exact_totals == "Area") is bool(exact)
+    stated = person_loss(config).histograms["homes"]
     losses = []
     for areas in ((0, 0), (0, 1)):
         worlds = []

@@ -43,9 +43,10 @@ def card(
         ...
         censafe.errors.StorageError: ...
     """
+    from censafe.geography.identifiers import GEOID_LEVELS
     from censafe.model.safe_text import file_name
     from censafe.products.topdown.census_tables.card import write_card
-    from censafe.products.topdown.census_tables.card_values import KINDS, card_values, interval_sources
+    from censafe.products.topdown.census_tables.card_values import card_values, interval_sources
     from censafe.products.topdown.census_tables.microdata_source import open_source, require_census
     from censafe.products.topdown.census_tables.shapes import listed_areas, read_shapes
 
@@ -67,7 +68,7 @@ def card(
     )
     source = sources[0]
     if listed is None:
-        kinds = {KINDS.get(len(code), "") for code in chosen}
+        kinds = {GEOID_LEVELS.get(len(code), "") for code in chosen}
         if len(kinds) != 1 or "" in kinds:
             raise UsageError(
                 "name areas of one kind by their GEOIDs, of 2, 5, 7, 10, 11, 12 or 15 digits; or give a list of areas"

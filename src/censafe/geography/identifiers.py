@@ -42,6 +42,16 @@ BLOCK_COLUMNS: Final = (
 _BLOCK: Final = 15
 _EARLIER: Final = {"TABTRACT": "TABTRACTCE", "TABBLKGRP": "TABBLKGRPCE"}
 GEOCODE: Final = 16
+GEOID_LEVELS: Final = {
+    2: "state",
+    5: "county",
+    7: "place",
+    10: "cousub",
+    11: "tract",
+    12: "block_group",
+    _BLOCK: "block",
+}
+"""Level of an area by the number of digits of its GEOID."""
 BLOCK_GROUP: Final = (
     11  # position of the digit that a geocode of a block has in addition to those of its GEOID
 )

@@ -98,9 +98,8 @@ class PackedFile:
 
 def _unreadable(file: PackedFile, *, damaged: bool) -> DataError | StorageError:
     if damaged:
-        return DataError(
-            f"{file}: a damaged zip archive or one with a password; fix: copy it again, or unpack it"
-        )
+        kind = "gzip file" if file.packing == "gzip" else "zip archive or one with a password"
+        return DataError(f"{file}: a damaged {kind}; fix: copy it again, or unpack it")
     return StorageError(f"{file.path}: the file does not exist or cannot be read; fix: check the path")
 
 

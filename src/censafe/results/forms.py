@@ -50,8 +50,10 @@ def unrecognized(path: Path, files: Sequence[PackedFile], layouts: Sequence[Micr
             f"{path}: noisy measurement files, from which numbers follow by an estimate alone; fix: make it with 'censafe estimate topdown CONFIG OUT --measurements "
             f"{path}', and name its folder"
         )
-    found = [near for near in (nearest_form(file, layouts) for file in files[:_SHOWN]) if near is not None]
-    words = "".join(f"; {near.words}" for near in sorted(found))
+    nearest_forms = [
+        near for near in (nearest_form(file, layouts) for file in files[:_SHOWN]) if near is not None
+    ]
+    words = "".join(f"; {near.words}" for near in sorted(nearest_forms))
     empty = "" if files else "; it holds no files"
     return UsageError(
         f"{path}: no published results are recognized{empty}{words}; allowed: {'; '.join(FORMS)}; {_PACKING}; fix: give one of these"

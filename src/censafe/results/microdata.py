@@ -228,12 +228,12 @@ class MicrodataRows:
             place = [column for column in layout.columns if column.geocode and column.name in names]
             columns = [column.name for column in (*place, *codes.columns)]
             for batch in number_batches(part, columns, f"the microdata {layout.name}"):
-                found = _geocodes(part, batch, [column for column in layout.columns if column.geocode])
+                geocodes = _geocodes(part, batch, [column for column in layout.columns if column.geocode])
                 cell = codes.cells(part, batch)
                 if self.state is not None:
-                    chosen = found // 10 ** (layout.digits - _STATE) == int(self.state)
-                    found, cell = found[chosen], cell[chosen]
-                counter.add(found, cell)
+                    chosen = geocodes // 10 ** (layout.digits - _STATE) == int(self.state)
+                    geocodes, cell = geocodes[chosen], cell[chosen]
+                counter.add(geocodes, cell)
         codes_of_blocks, keys, counts = counter.finished()
         if layout.digits == _CENSUS_BLOCK:
             require_known_blocks(
@@ -341,14 +341,14 @@ class _RowCounter:
 
 
 def _geocodes(file: PackedFile, batch: Any, place: Sequence[MicrodataColumn]) -> Integers:
-    found = np.zeros(batch.num_rows, np.int64)
+    geocodes = np.zeros(batch.num_rows, np.int64)
     for column in place:
         if column.name == _GROUP and _GROUP not in batch.schema.names:
             part = coded(file, batch, _BLOCK_NUMBER, 0, 10 * _IN_BLOCK) // _IN_BLOCK
         else:
             part = coded(file, batch, column.name, 0, 10**column.geocode)
-        found = found * 10**column.geocode + part
-    return found
+        geocodes = geocodes * 10**column.geocode + part
+    return geocodes
 
 
 def _without_split(layout: MicrodataLayout, split: SplitLevel, shown: Integers) -> tuple[Integers, Integers]:

@@ -99,7 +99,7 @@ def recognize(path: Path, forms: KnownForms, *, state: str | None = None) -> Pub
     if summary:
         return _summary(path, summary, forms, state)
     headers = {file: text_header(file) for file in _texts(files)}
-    found = {
+    files_of = {
         name: [
             file
             for file, header in headers.items()
@@ -110,14 +110,14 @@ def recognize(path: Path, forms: KnownForms, *, state: str | None = None) -> Pub
     }
     rows = {
         name: MicrodataRows(forms.layouts[name], _parts(path, name, parts, state), state=state)
-        for name, parts in found.items()
+        for name, parts in files_of.items()
         if parts
     }
     if not rows:
         tables = read_table_files(_with_codebook(path, files), forms.cells) if forms.cells else None
         return None if tables is None else PublishedSource(path, tables.words, tables=tables)
     used = sorted({part for one in rows.values() for part in one.parts})
-    named = {part for parts in found.values() for part in parts}
+    named = {part for parts in files_of.values() for part in parts}
     others = tuple(file for file in files if file not in named)
     return PublishedSource(path, _words(rows, {file: headers[file] for file in used}), rows, others=others)
 
@@ -139,18 +139,18 @@ def _texts(files: Sequence[PackedFile]) -> list[PackedFile]:
 
 
 def _summary(
-    path: Path, found: Sequence[StateFiles], forms: KnownForms, state: str | None
+    path: Path, summary_files: Sequence[StateFiles], forms: KnownForms, state: str | None
 ) -> PublishedSource:
     """The summary files of one product."""
-    products = sorted({one.product for one in found})
+    products = sorted({one.product for one in summary_files})
     if len(products) > 1:
         raise UsageError(
             f"{path}: summary files of P.L. 94-171 (.pl) and of the DHC (.dhc); allowed: those of one product; fix: name the folder or archive of one of them"
         )
     codes = {one.postal.lower(): one.code for one in states()}
-    chosen = tuple(one for one in found if state is None or codes.get(one.state) == state)
+    chosen = tuple(one for one in summary_files if state is None or codes.get(one.state) == state)
     if not chosen:
-        names = ", ".join(sorted(codes.get(one.state, one.state) for one in found))
+        names = ", ".join(sorted(codes.get(one.state, one.state) for one in summary_files))
         raise UsageError(
             f"{path}: no summary files of state {state}; allowed: {names}; fix: give its two-digit code"
         )

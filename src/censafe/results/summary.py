@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.geography.identifiers import BLOCK_GROUP
+from censafe.geography.identifiers import GEOCODE as BLOCK_DIGITS
+from censafe.geography.identifiers import geocode_texts
 from censafe.geography.summary_files import (
     AIANHH,
     GEO_FIELDS,
@@ -94,7 +95,7 @@ class SummaryFiles:
     @cached_property
     def _headers(self) -> tuple[Any, ...]:
         fields = (STUSAB, SUMLEV, GEOCOMP, LOGRECNO, GEOCODE, AIANHH, NAME)
-        found = []
+        headers = []
         for state in self.states:
             if state.header is None:
                 raise DataError(
@@ -108,8 +109,8 @@ class SummaryFiles:
                 raise DataError(
                     f"{state.header}: {others:,} records are of another state; fix: copy the file again"
                 )
-            found.append(table.filter(pc.equal(table.column(f"f{GEOCOMP}"), _WHOLE)))
-        return tuple(found)
+            headers.append(table.filter(pc.equal(table.column(f"f{GEOCOMP}"), _WHOLE)))
+        return tuple(headers)
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
@@ -151,7 +152,7 @@ class SummaryFiles:
             records.append((state, _numbers(rows, LOGRECNO)))
         every = np.concatenate(codes)
         if word == "block":
-            every = with_block_group(every)
+            every = np.array(geocode_texts(pa.array(every), BLOCK_DIGITS).to_pylist(), np.str_)
         return AreaRecords(every, np.concatenate(names), tuple(records))
 
     def values(self, table: str, areas: AreaRecords) -> NDArray[np.float64]:
@@ -192,32 +193,8 @@ class SummaryFiles:
         raise DataError(f"table {table} is in no segment")
 
 
-def with_block_group(codes: NDArray[np.str_]) -> NDArray[np.str_]:
-    """Geocodes of 16 digits of blocks from GEOIDs of 15.
-
-    Example:
-        >>> with_block_group(np.array(["440010301001000"])).tolist()
-        ['4400103010011000']
-    """
-    tail = _tails(codes, BLOCK_GROUP)
-    return np.char.add(np.char.add(codes.astype(f"U{BLOCK_GROUP}"), tail.astype("U1")), tail)
-
-
 def _texts(rows: Any, place: int) -> NDArray[np.str_]:
     return np.array(rows.column(f"f{place}").to_pylist(), np.str_)
-
-
-def _tails(codes: NDArray[np.str_], first: int) -> NDArray[np.str_]:
-    """Characters from a place on."""
-    width = codes.dtype.itemsize // 4
-    return (
-        np.ascontiguousarray(codes)
-        .view("U1")
-        .reshape(len(codes), width)[:, first:]
-        .copy()
-        .view(f"U{width - first}")
-        .ravel()
-    )
 
 
 def _numbers(rows: Any, place: int) -> Integers:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.geography.area_tables import STORED, TEXT, column_names, number_faults, read_table, texts_of
-from censafe.geography.identifiers import plain_codes
+from censafe.geography.identifiers import GEOID_LEVELS, geocode_texts, plain_codes
 from censafe.geography.packed import PackedFile
 from censafe.model.parsing import parse_json
-from censafe.results.summary import AreaRecords, with_block_group
+from censafe.results.summary import AreaRecords
 
 Cells = Mapping[str, Mapping[str, int]]
 """Number of cells of every table, by product."""
@@ -28,19 +28,9 @@ _PARTS: Final = {"state": 2, "county": 3, "tract": 6, "block group": 1, "block":
 """Columns of the Census API that make a GEOID, and their digits."""
 _NUMBERS: Final = ("value", "estimate", "count")
 _NATION: Final = "us"
-_LEVELS: Final = {
-    0: _NATION,
-    2: "state",
-    5: "county",
-    7: "place",
-    10: "cousub",
-    11: "tract",
-    12: "block_group",
-    15: "block",
-}
+_LEVELS: Final = {0: _NATION, **GEOID_LEVELS}
 _ORDER: Final = (_NATION, "state", "county", "tract", "block_group", "block", "place", "cousub")
 _GEOCODE: Final = 16
-_NO_GEOID: Final = r"^[0-9]{3}[0-9A-Z]{4}US$"
 _JOINED: Final = r"^G([0-9]{2})0(?:([0-9]{3})0)?([0-9]*)$"
 _CODEBOOK: Final = re.compile(r"Source code:\s+(\S+)\s+NHGIS code:\s+(\S+)")
 _LABELS: Final = "GIS Join Match Code"
@@ -231,12 +221,10 @@ def _spread(file: PackedFile, rows: pa.Table) -> pa.Table:
 
 def _by_level(file: PackedFile, table: pa.Table) -> dict[str, Any]:
     """Codes, names and values by level."""
-    texts = pc.replace_substring_regex(table["code"], _NO_GEOID, "")  # the nation
-    texts = pc.replace_substring_regex(plain_codes(texts), _JOINED, r"\1\2\3")
+    texts = pc.replace_substring_regex(plain_codes(table["code"]), _JOINED, r"\1\2\3")
     codes = np.array(texts.to_pylist(), np.str_)
     length = np.char.str_len(codes)
-    whole = length == _GEOCODE
-    length = np.where(whole, _GEOCODE - 1, length)
+    length = np.where(length == _GEOCODE, _GEOCODE - 1, length)
     wrong = ~np.isin(length, list(_LEVELS)) | ~((codes == "") | np.char.isdigit(codes))
     if wrong.any():
         raise DataError(
@@ -245,14 +233,12 @@ def _by_level(file: PackedFile, table: pa.Table) -> dict[str, Any]:
         )
     names = np.array(table["name"].to_pylist(), np.str_)
     values = {name: _numbers(file, name, table[name]) for name in _names(table)}
-    found = {}
+    levels = {}
     for digits in np.unique(length).tolist():
         rows = np.flatnonzero(length == digits)
         own = codes[rows]
         if _LEVELS[digits] == "block":
-            own = np.where(
-                whole[rows], own, with_block_group(np.where(whole[rows], "0" * (_GEOCODE - 1), own))
-            )
+            own = np.array(geocode_texts(pa.array(own), _GEOCODE).to_pylist(), np.str_)
         order = np.argsort(own, kind="stable")
         if len(np.unique(own)) < len(own):
             raise DataError(
@@ -261,8 +247,8 @@ def _by_level(file: PackedFile, table: pa.Table) -> dict[str, Any]:
         columns = {name: column[rows][order] for name, column in values.items()}
         # a cell that is empty for every area of a level belongs to other levels
         columns = {name: column for name, column in columns.items() if not np.isnan(column).all()}
-        found[_LEVELS[digits]] = (own[order].astype(f"U{_GEOCODE}"), names[rows][order], columns)
-    return found
+        levels[_LEVELS[digits]] = (own[order].astype(f"U{_GEOCODE}"), names[rows][order], columns)
+    return levels
 
 
 def _numbers(file: PackedFile, name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:

@@ -115,6 +115,12 @@ class Relation:
         return table
 
 
+def one_row(con: duckdb.DuckDBPyConnection, query: str) -> tuple[int, ...]:
+    """The one row of counts that a query gives."""
+    row = con.execute(query).fetchone()
+    return () if row is None else tuple(row)
+
+
 def name_in(paths: tuple[Path, ...], path: Path) -> str:
     """How messages call one of the files of a table; its folder tells it from others where there are several.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.geography.geocodes import unpack_geocodes
 from censafe.model.safe_text import csv_text
-from censafe.population.files.relation import engine_errors, quote_list
+from censafe.population.files.relation import engine_errors, one_row, quote_list
 from censafe.population.findings import Finding, Severity, finding
 from censafe.population.records.layout import LONGEST_CODE, RECORDS, AreaRule, TextForm
 from censafe.population.records.sources import Scanned, identifier
@@ -94,29 +94,29 @@ def list_areas(
         con.execute(
             f"CREATE OR REPLACE TEMP TABLE listed AS SELECT *, count(*) AS times FROM ({every}) GROUP BY ALL"
         )
-    whole = " AND ".join(f"{name} IS NOT NULL" for name in levels)
+    complete = " AND ".join(f"{name} IS NOT NULL" for name in levels)
     long = " OR ".join(f"length({name}) > {LONGEST_CODE}" for name in levels)
     label = "the list of areas" if not tables else tables[0].label
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if rule.areas != RECORDS:
-        missing, twice, too_long = _one(
-            con, f"SELECT coalesce(sum(times) FILTER (WHERE NOT ({whole})), 0), coalesce(sum(times - 1) FILTER (WHERE {whole}), 0), "
+        missing, twice, too_long = one_row(
+            con, f"SELECT coalesce(sum(times) FILTER (WHERE NOT ({complete})), 0), coalesce(sum(times - 1) FILTER (WHERE {complete}), 0), "
             f"coalesce(sum(times) FILTER (WHERE {long}), 0) FROM listed",
         )  # fmt: skip
         columns, allowed = ", ".join(rule.columns), f"text of 1 to {LONGEST_CODE} characters in every column"
-        found += finding(label, columns, "missing", int(missing), "areas without a code", allowed, _FIX)
-        found += finding(
+        findings += finding(label, columns, "missing", int(missing), "areas without a code", allowed, _FIX)
+        findings += finding(
             label, columns, "too-long", int(too_long), "codes of areas that are too long", allowed, _FIX
         )
-        found += finding(
+        findings += finding(
             label, columns, "duplicate", int(twice), "areas given twice", "one row an area", _FIX
         )
-    _number(con, rule, whole, long)
-    found += _suspicious(con, rule, label)
-    return found
+    _number(con, rule, complete, long)
+    findings += _suspicious(con, rule, label)
+    return findings
 
 
-def _number(con: duckdb.DuckDBPyConnection, rule: AreaRule, whole: str, long: str) -> None:
+def _number(con: duckdb.DuckDBPyConnection, rule: AreaRule, complete: str, long: str) -> None:
     """Number the areas of each level under those above them."""
     levels = path_columns(rule)
     ranks = []
@@ -125,9 +125,9 @@ def _number(con: duckdb.DuckDBPyConnection, rule: AreaRule, whole: str, long: st
         ranks.append(f"dense_rank() OVER ({within}ORDER BY {name}) AS number_{depth}")
     with engine_errors("the list of areas"):
         con.execute(
-            f"CREATE OR REPLACE TEMP TABLE numbered AS SELECT {', '.join(levels)}, {', '.join(ranks)} FROM listed WHERE {whole} AND NOT ({long})"
+            f"CREATE OR REPLACE TEMP TABLE numbered AS SELECT {', '.join(levels)}, {', '.join(ranks)} FROM listed WHERE {complete} AND NOT ({long})"
         )
-        largest = _one(
+        largest = one_row(
             con,
             "SELECT "
             + ", ".join(f"coalesce(max(number_{depth}), 0)" for depth in range(len(levels)))
@@ -151,26 +151,26 @@ def _number(con: duckdb.DuckDBPyConnection, rule: AreaRule, whole: str, long: st
 
 def _suspicious(con: duckdb.DuckDBPyConnection, rule: AreaRule, label: str) -> list[Finding]:
     """Codes that are those of other areas without their leading zero, or numbers with decimals."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     severity: Severity = "stop" if rule.areas == RECORDS else "warn"
     for place, name in enumerate(path_columns(rule)):
         column = rule.columns[min(place, len(rule.columns) - 1)]
         if rule.lengths and place < len(rule.lengths) - 1:
             continue
         with engine_errors(label):
-            lost, decimals = _one(
+            lost, decimals = one_row(
                 con, f"SELECT count(*) FILTER (WHERE '0' || code IN (SELECT {name} FROM {LEAVES})), count(*) FILTER (WHERE regexp_full_match(code, '[0-9]+[.]0+')) "
                 f"FROM (SELECT DISTINCT {name} AS code FROM {LEAVES})",
             )  # fmt: skip
-        found += finding(
+        findings += finding(
             label, column, "lost-zero", int(lost), "codes that are another code without its leading zero; lost a leading zero? (rows are codes)",
             "codes as text, with all their digits", "write the column as text; spreadsheets drop leading zeros", severity,
         )  # fmt: skip
-        found += finding(
+        findings += finding(
             label, column, "decimal", int(decimals), "codes with decimals, as spreadsheets write numbers (rows are codes)",
             "codes as text", "write the column as text", severity,
         )  # fmt: skip
-    return found
+    return findings
 
 
 def read_codes(con: duckdb.DuckDBPyConnection, rule: AreaRule) -> tuple[NDArray[np.int64], AreaCodes]:
@@ -182,7 +182,7 @@ def read_codes(con: duckdb.DuckDBPyConnection, rule: AreaRule) -> tuple[NDArray[
         ).to_arrow_table()
     codes = table["geocode"].to_numpy().astype(np.int64)
     texts = [table[name].to_pylist() for name in levels]
-    found, width = [], sum(rule.digits)
+    levels_of_codes, width = [], sum(rule.digits)
     for depth, name in enumerate(rule.levels):
         length = sum(rule.digits[: depth + 1])
         own = codes // 10 ** (width - length)
@@ -190,23 +190,18 @@ def read_codes(con: duckdb.DuckDBPyConnection, rule: AreaRule) -> tuple[NDArray[
         paths = tuple(
             zip(*([column[row] for row in first.tolist()] for column in texts[: depth + 1]), strict=True)
         )
-        found.append(AreaLevel(name, unpack_geocodes(own[first], length), paths))
+        levels_of_codes.append(AreaLevel(name, unpack_geocodes(own[first], length), paths))
     columns = (
         rule.columns if not rule.lengths else tuple(f"{rule.columns[0]}_{length}" for length in rule.lengths)
     )
-    return codes, AreaCodes(columns, tuple(found))
+    return codes, AreaCodes(columns, tuple(levels_of_codes))
 
 
 def repeated_codes(codes: AreaCodes) -> dict[str, int]:
     """How many codes of a level stand under several areas of the level above, by name of the level; those without are left out."""
-    found = {}
+    repeated = {}
     for _, level in pairwise(codes.levels):
         own = [path[-1] for path in level.codes]
         if several := len(own) - len(set(own)):
-            found[level.name] = several
-    return found
-
-
-def _one(con: duckdb.DuckDBPyConnection, query: str) -> tuple[int, ...]:
-    row = con.execute(query).fetchone()
-    return () if row is None else tuple(row)
+            repeated[level.name] = several
+    return repeated

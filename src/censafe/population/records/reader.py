@@ -16,7 +16,7 @@ from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model.sparse import ExactHistograms
 from censafe.population.blocks.layout import MOST_COUNT, BlockData, histograms_of, zero_findings
 from censafe.population.examples import EXAMPLES, write_rows
-from censafe.population.files.relation import engine_errors, quote_list, quote_text
+from censafe.population.files.relation import engine_errors, one_row, quote_list, quote_text
 from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
 from censafe.population.records.areas import (
     LEAVES,
@@ -144,7 +144,7 @@ class _Reading:
         self._numbered = numbered
         self._con = con
         self._layout = layout
-        self._found: list[Finding] = []
+        self._findings: list[Finding] = []
         self._tables: dict[Table, Scanned] = {}
         form = layout.form
         for table, pattern in layout.files.items():
@@ -163,14 +163,14 @@ class _Reading:
         layout = self._layout
         self._check_keys()
         listed = self._listed or tuple(self._tables[table] for table in self._located)
-        self._found += list_areas(self._con, listed, layout.geography, layout.form)
+        self._findings += list_areas(self._con, listed, layout.geography, layout.form)
         for one in listed if self._listed else ():
-            self._found += one.rejected(self._con)
+            self._findings += one.rejected(self._con)
         self._forget_rejects()
         geocodes, codes = read_codes(self._con, layout.geography)
         coded = {table: self._code(table) for table in self._tables if self._rules(table)}
         if not len(geocodes) and not self._stops():
-            self._found += finding(
+            self._findings += finding(
                 listed[0].label,
                 "",
                 "no-areas",
@@ -192,7 +192,7 @@ class _Reading:
         return self._data(codes, blocks)
 
     def _stops(self) -> bool:
-        return any(one.severity == "stop" for one in self._found)
+        return any(one.severity == "stop" for one in self._findings)
 
     @property
     def _located(self) -> tuple[Table, ...]:
@@ -201,7 +201,7 @@ class _Reading:
         return tuple(table for table, scanned in self._tables.items() if all(map(scanned.has, columns)))
 
     def _data(self, codes: AreaCodes | None = None, blocks: BlockData | None = None) -> RecordData:
-        return RecordData(merge_findings(self._found), tuple(self._facts), codes, blocks, self._counts)
+        return RecordData(merge_findings(self._findings), tuple(self._facts), codes, blocks, self._counts)
 
     # what is read of which table
 
@@ -235,12 +235,12 @@ class _Reading:
 
     def _check_columns(self) -> None:
         for table, scanned in self._tables.items():
-            self._found += [one for source in scanned.sources for one in source.findings]
+            self._findings += [one for source in scanned.sources for one in source.findings]
             if not self._stops():
-                self._found += scanned.missing(self._own_columns(table))
+                self._findings += scanned.missing(self._own_columns(table))
         for scanned in self._listed:
-            self._found += [one for source in scanned.sources for one in source.findings]
-            self._found += scanned.missing(self._layout.geography.columns)
+            self._findings += [one for source in scanned.sources for one in source.findings]
+            self._findings += scanned.missing(self._layout.geography.columns)
         if not self._stops() and "persons" in self._tables:
             self._check_relation(set(self._joined_columns()))
 
@@ -250,7 +250,7 @@ class _Reading:
             for rule in one.rules if one.table == "persons" else ():
                 taken = joined & set(rule.columns)
                 if taken and rule.name != one.kind:
-                    self._found.append(
+                    self._findings.append(
                         Finding(
                             self._tables["households"].label, ", ".join(sorted(taken)), "relation", "stop", 0,
                             f"attribute {rule.name} of persons is read from their household, whose answers may change with one person: then the records "
@@ -267,16 +267,17 @@ class _Reading:
             return
         key = f"trim(CAST({identifier(layout.key)} AS VARCHAR))"
         with engine_errors(households.label):
-            missing, twice = self._row(
+            missing, twice = one_row(
+                self._con,
                 f"SELECT coalesce(sum(n) FILTER (WHERE k IS NULL OR k = ''), 0), coalesce(sum(n - 1) FILTER (WHERE k <> ''), 0) FROM "
-                f"(SELECT {key} AS k, count(*) AS n FROM ({households.sql([layout.key])}) GROUP BY 1)"
+                f"(SELECT {key} AS k, count(*) AS n FROM ({households.sql([layout.key])}) GROUP BY 1)",
             )
-        self._found += households.rejected(self._con)
+        self._findings += households.rejected(self._con)
         allowed, fix = "one row a household, each with its own key", "correct the file of households"
-        self._found += finding(
+        self._findings += finding(
             households.label, layout.key, "missing", int(missing), "households without a key", allowed, fix
         )
-        self._found += finding(
+        self._findings += finding(
             households.label,
             layout.key,
             "duplicate",
@@ -365,7 +366,7 @@ class _Reading:
             if not any(_has_expression(rule) for rule in rules):
                 raise
             raise DataError(_type_words(rules, scanned.label)) from None
-        self._found += scanned.rejected(self._con)
+        self._findings += scanned.rejected(self._con)
         self._note(table, name, rules)
         if self._numbered:
             self._keep_examples(table, name, rules)
@@ -374,10 +375,11 @@ class _Reading:
     def _note(self, table: Table, name: str, rules: Sequence[AttributeRule]) -> None:
         """What the coded rows of a table say: rows, columns, and broken rules."""
         layout, scanned = self._layout, self._tables[table]
-        rows, headers, no_key, no_household, no_area, too_long, other = self._row(
+        rows, headers, no_key, no_household, no_area, too_long, other = one_row(
+            self._con,
             f"SELECT count(*) FILTER (WHERE NOT coalesce(is_header, false)), count(*) FILTER (WHERE is_header), "
             f"count(*) FILTER (WHERE no_key), count(*) FILTER (WHERE no_household), count(*) FILTER (WHERE leaf = {NO_AREA}), "
-            f"count(*) FILTER (WHERE leaf = {LONG_AREA}), count(*) FILTER (WHERE leaf = {OTHER_AREA} AND NOT coalesce(is_header, false)) FROM {name}"
+            f"count(*) FILTER (WHERE leaf = {LONG_AREA}), count(*) FILTER (WHERE leaf = {OTHER_AREA} AND NOT coalesce(is_header, false)) FROM {name}",
         )
         own = self._own_columns(table)
         lower = {one.lower() for one in own}
@@ -391,16 +393,16 @@ class _Reading:
         self._facts.append(TableFacts(table, int(rows), files))
         label, columns = scanned.label, ", ".join(layout.geography.columns)
         text = f"text of 1 to {LONGEST_CODE} characters in every column"
-        self._found += finding(label, "", "header-again", int(headers), "rows that repeat the header", "one header, in the first row",
+        self._findings += finding(label, "", "header-again", int(headers), "rows that repeat the header", "one header, in the first row",
                                "remove them; files were probably joined")  # fmt: skip
         if not rows:
-            self._found.append(Finding(label, "", "header-only", "stop", 0, "the file has a header and no rows", "one row at least",
+            self._findings.append(Finding(label, "", "header-only", "stop", 0, "the file has a header and no rows", "one row at least",
                                        "check that the file was written completely"))  # fmt: skip
-        self._found += finding(label, layout.key, "missing", int(no_key), f"{table} without a key of their unit", "a key in every row",
+        self._findings += finding(label, layout.key, "missing", int(no_key), f"{table} without a key of their unit", "a key in every row",
                                "correct the file, or count units from a file of households")  # fmt: skip
-        self._found += finding(label, layout.key, "no-household", int(no_household), "persons whose household is not in the file of households",
+        self._findings += finding(label, layout.key, "no-household", int(no_household), "persons whose household is not in the file of households",
                                "keys of that file", "add the household, or correct the key")  # fmt: skip
-        self._found += finding(
+        self._findings += finding(
             label,
             columns,
             "missing",
@@ -409,7 +411,7 @@ class _Reading:
             text,
             "correct the file",
         )
-        self._found += finding(
+        self._findings += finding(
             label,
             columns,
             "too-long",
@@ -419,14 +421,14 @@ class _Reading:
             "correct the file",
         )
         if other:
-            self._found += self._unlisted(table, int(other))
+            self._findings += self._unlisted(table, int(other))
         for place, rule in enumerate(rules):
             with engine_errors(label):
                 counted = self._con.execute(
                     f"SELECT level_of_{place}, count(*) FROM {name} WHERE NOT coalesce(is_header, false) GROUP BY 1"
                 ).fetchall()
             by_level = {int(level): int(count) for level, count in counted}
-            self._found += attribute_findings(rule, label, by_level, layout.form)
+            self._findings += attribute_findings(rule, label, by_level, layout.form)
             sizes = np.array([by_level.get(level, 0) for level in range(rule.levels)], np.int64)
             for one in layout.histograms:
                 if one.table == table and rule in one.rules:
@@ -468,21 +470,22 @@ class _Reading:
         )
         decimal = " OR ".join(f"regexp_full_match(r.{one}, '[0-9]+[.]0+')" for one in levels)
         with engine_errors(label):
-            lost, decimals = self._row(
+            lost, decimals = one_row(
+                self._con,
                 f"WITH strange AS (SELECT {', '.join(f'r.{one}' for one in levels)}, count(*) AS n FROM (SELECT {', '.join(path_sql(rule, layout.form))} "
                 f"FROM ({self._rows(table)})) r ANTI JOIN {LEAVES} l ON {equal} GROUP BY ALL) "
-                f"SELECT coalesce(sum(n) FILTER (WHERE EXISTS (SELECT 1 FROM {LEAVES} l WHERE {zero})), 0), coalesce(sum(n) FILTER (WHERE {decimal}), 0) FROM strange r"
+                f"SELECT coalesce(sum(n) FILTER (WHERE EXISTS (SELECT 1 FROM {LEAVES} l WHERE {zero})), 0), coalesce(sum(n) FILTER (WHERE {decimal}), 0) FROM strange r",
             )
         self._forget_rejects()
         lost, decimals = min(int(lost), rows), min(int(decimals), rows)
-        found = finding(label, columns, "lost-zero", lost, "codes of no area that are codes of the list without a leading zero; lost a leading zero?",
+        findings = finding(label, columns, "lost-zero", lost, "codes of no area that are codes of the list without a leading zero; lost a leading zero?",
                         "codes as text, with all their digits", "write the columns as text; spreadsheets drop leading zeros")  # fmt: skip
-        found += finding(label, columns, "decimal", decimals, "codes with decimals, as spreadsheets write numbers", "codes as text",
+        findings += finding(label, columns, "decimal", decimals, "codes with decimals, as spreadsheets write numbers", "codes as text",
                          "write the columns as text")  # fmt: skip
         left = rows - lost - decimals
-        found += finding(label, columns, "unknown-area", left, "rows of areas that are not in the list of areas",
+        findings += finding(label, columns, "unknown-area", left, "rows of areas that are not in the list of areas",
                          f"areas of {rule.areas}", "add the area to the list, or correct the codes of the rows")  # fmt: skip
-        return found
+        return findings
 
     # counting
 
@@ -499,10 +502,10 @@ class _Reading:
         keys, counts = (table[name].to_numpy().astype(np.int64) for name in ("key", "n"))
         histograms, _, large = histograms_of(spine, keys, counts, one.schema.cells)
         label = self._tables[one.table].label
-        self._found += finding(
+        self._findings += finding(
             label, "", "too-large", large, "counts that do not fit", f"at most {MOST_COUNT:,}"
         )
-        self._found += zero_findings(histograms, one.empty, label, one.table)
+        self._findings += zero_findings(histograms, one.empty, label, one.table)
         return histograms
 
     def _units(self, coded: Mapping[Table, str], spine: Spine) -> NDArray[np.int32]:
@@ -514,10 +517,11 @@ class _Reading:
         name = coded[units.table]
         with engine_errors(_COUNTS):
             if units.table == "persons":
-                (several,) = self._row(
-                    f"SELECT count(*) FROM (SELECT 1 FROM {name} GROUP BY unit HAVING count(DISTINCT leaf * {units.kinds}::BIGINT + {kind}) > 1)"
+                (several,) = one_row(
+                    self._con,
+                    f"SELECT count(*) FROM (SELECT 1 FROM {name} GROUP BY unit HAVING count(DISTINCT leaf * {units.kinds}::BIGINT + {kind}) > 1)",
                 )
-                self._found += finding(
+                self._findings += finding(
                     self._tables["persons"].label, self._layout.key, "unit", int(several),
                     "units whose persons are in several areas or kinds of units (rows are units)", "one area and one kind for all persons of a unit",
                     "correct the key, the area or the kind",
@@ -526,13 +530,9 @@ class _Reading:
             rows = self._con.execute(
                 f"SELECT leaf, {kind} AS kind, {counted} AS n FROM {name} GROUP BY 1, 2"
             ).to_arrow_table()
-        found = np.zeros((spine.leaf.nodes, units.kinds), np.int32)
-        found[rows["leaf"].to_numpy(), rows["kind"].to_numpy()] = rows["n"].to_numpy()
-        return found
-
-    def _row(self, query: str) -> tuple[int, ...]:
-        row = self._con.execute(query).fetchone()
-        return () if row is None else tuple(row)
+        units_of_areas = np.zeros((spine.leaf.nodes, units.kinds), np.int32)
+        units_of_areas[rows["leaf"].to_numpy(), rows["kind"].to_numpy()] = rows["n"].to_numpy()
+        return units_of_areas
 
     def _forget_rejects(self) -> None:
         """Lines that a scan before the counting could not read are reported by the counting."""

@@ -9,7 +9,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -93,15 +93,15 @@ def open_sources(
     _, mark, table = pattern.partition(".duckdb:")
     if mark:
         return (_database_table(con, paths[0], table),)
-    found: list[Source] = []
+    sources: list[Source] = []
     for path in paths:
         label = path.relative_to(folder).as_posix()
         own = scratch / f"{len(list(scratch.iterdir()))}"
         own.mkdir()
         for place in _unpacked(path, label, own):
             columnar = place.suffix.lower() == ".parquet" or _is_parquet(place)
-            found.append(_parquet(place, label) if columnar else _text(place, label, form))
-    return tuple(found)
+            sources.append(_parquet(place, label) if columnar else _text(place, label, form))
+    return tuple(sources)
 
 
 def _unpacked(path: Path, label: str, scratch: Path) -> list[Path]:
@@ -315,37 +315,27 @@ class Scanned:
 
     def missing(self, columns: Sequence[str]) -> list[Finding]:
         """A finding for every file that lacks some columns."""
-        found = []
+        findings = []
         for one in self.sources:
             absent = [name for name in dict.fromkeys(columns) if name.lower() not in one.by_name]
             if absent and one.columns:
                 known = printable_names(one.columns, columns)
                 hints = "".join(nearest(name, known.split(", ")) for name in absent) if known else ""
-                found.append(
+                findings.append(
                     Finding(one.label, ", ".join(absent), "header", "stop", 0, "columns missing",
                             f"the columns that [read] names{f'; the file also has {known}' if known else ''}",
                             f"correct [read], or the header of the file.{hints}")
                 )  # fmt: skip
-        return found
+        return findings
 
     def rejected(self, con: duckdb.DuckDBPyConnection) -> list[Finding]:
         """Lines that the last scan could not read."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for one in self.sources:
             if one.rejects is not None:
                 allowed = f"{len(one.columns)} values in every row, as in the header, quotes only around whole values"
                 with suppress(duckdb.CatalogException), engine_errors(one.label):
-                    found += [
-                        Finding(
-                            one.label,
-                            part.column,
-                            part.rule,
-                            part.severity,
-                            part.rows,
-                            part.problem,
-                            part.allowed,
-                            part.fix,
-                        )
-                        for part in take_rejects(con, one.rejects, allowed)
+                    findings += [
+                        replace(part, file=one.label) for part in take_rejects(con, one.rejects, allowed)
                     ]
-        return list(merge_findings(found))
+        return list(merge_findings(findings))

@@ -13,6 +13,7 @@ from typing import Any, Final
 from censafe.estimation.topdown.levels.joint import impossible_blocks, joint_remarks
 from censafe.geography.area_names import NAMES
 from censafe.model.observer import Observer, SilentObserver
+from censafe.population.records.layout import RECORDS
 from censafe.products.run.options import write_names
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
@@ -239,4 +240,5 @@ def _anonymity(release: TopdownRelease, readings: Sequence[Mapping[str, Any]]) -
         )
         for histogram in config.histograms
     ]
-    return anonymity_values(plan.total, plan.definition, readings, levels, exact)
+    listed = config.read is not None and config.read.geography.areas == RECORDS
+    return anonymity_values(plan.total, plan.definition, readings, levels, exact, listed=listed)

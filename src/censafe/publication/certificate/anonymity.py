@@ -50,6 +50,8 @@ def anonymity_values(
     readings: Sequence[Mapping[str, Any]],
     levels: Sequence[str],
     exact: Sequence[ExactFigures],
+    *,
+    listed: bool = False,
 ) -> dict[str, Any]:
     """The numbers of the section, as JSON values of the certificate.
 
@@ -57,6 +59,7 @@ def anonymity_values(
         loss: of one person, rho or epsilon.
         readings: of the certificate: losses of single questions.
         levels: names of the published levels, the widest first.
+        listed: whether it is published exactly which of the lowest areas have records.
     """
 
     def limits(own: Fraction) -> dict[str, float]:
@@ -77,6 +80,7 @@ def anonymity_values(
         "exact": [
             {"histogram": one.histogram, "levels": list(one.levels), "units": one.units} for one in exact
         ],
+        "listed": listed,
         "always": definition is Definition.PURE,
         "singling_out": limits(loss),
         "linkability": [
@@ -195,6 +199,8 @@ def _not_covered(values: Mapping[str, Any], sentences: Sentences) -> str:
             )
         if figure["units"]:
             figures.append(words["units"].format(histogram=figure["histogram"], lowest=values["levels"][-1]))
+    if values["listed"]:
+        figures.append(words["areas"].format(lowest=values["levels"][-1]))
     exact = words["exact"].format(figures="; ".join(figures)) if figures else ""
     return paragraphs(exact, words["groups"], words["others"], words["agency"])
 

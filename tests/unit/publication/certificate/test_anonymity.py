@@ -67,6 +67,13 @@ def test_where_only_one_histogram_is_there_its_own_readings_count() -> None:
     assert values["linkability"][1]["best_guess"] == best_guess(Fraction(1, 3), Definition.ZCDP)
 
 
+def test_a_list_of_areas_from_the_records_is_not_covered() -> None:
+    values = anonymity_values(Fraction(1, 2), Definition.ZCDP, READINGS, LEVELS, EXACT, listed=True)
+    document = {"title": "", "stamp": None, "anonymity": values, "estimated": {"records": {"people": 7}}}
+    words = "which areas of the level Raster have records"
+    assert words in _text(anonymity_page(document, read_sentences())) and words not in _text(_page())
+
+
 def test_pure_dp_holds_always_and_a_useless_limit_is_called_so() -> None:
     assert "with probability" not in _text(_page(Definition.PURE))
     assert "protects little" in _text(_page(loss="20")) and "protects little" not in _text(_page())

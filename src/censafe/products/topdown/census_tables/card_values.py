@@ -33,16 +33,6 @@ from censafe.publication.stamps import Stamp
 
 Use = Literal["exact", "did not change", "yes", "with care", "no"]
 """Whether a number can be used."""
-KINDS: Final = {
-    2: "state",
-    5: "county",
-    7: "place",
-    10: "cousub",
-    11: "tract",
-    12: "block_group",
-    15: "block",
-}
-"""Level of an area by the number of digits of its GEOID."""
 _PARENTS: Final = {2: 0, 5: 2, 7: 2, 10: 5, 11: 5, 12: 11, 15: 12}
 _SURE: Final = 0.1
 _USABLE: Final = 0.5

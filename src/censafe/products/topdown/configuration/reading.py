@@ -30,7 +30,7 @@ from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, check_choice, listed, value_text
 from censafe.products.topdown.configuration.checks import LEVEL_NAME
 from censafe.products.topdown.configuration.level_sets import integer
-from censafe.products.topdown.configuration.schema_checks import check_entry
+from censafe.products.topdown.configuration.schema_checks import check_entry, check_schema_table
 
 _KEYS: Final = (
     "persons", "households", "key", "delimiter", "encoding", "missing", "decimal", "geography", "lengths", "areas", "attributes", "units", "where",
@@ -206,8 +206,10 @@ class ReadTable:
     def _named(self, histograms: Sequence[MeasuredHistogram]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """Tables by attribute, and conditions by histogram; other names are problems."""
         problems = self._problems
-        attributes = named_table_of(self._table, "attributes", problems)
-        where = named_table_of(self._table, "where", problems)
+        attributes, where = (
+            check_schema_table(self._table.get(name, {}), f"read.{name}", problems)
+            for name in ("attributes", "where")
+        )
         for name in where:
             if name not in (all_names := list(self._document.values.get("histograms", {}))):
                 problems.add(
@@ -332,7 +334,7 @@ class ReadTable:
         born = self._day(table, key)
         bands = self._bands(table, key, levels)
         values = {} if bands or born is not None else dict(known)
-        for text, level in check_entry_of(table.get("values", {}), f"{key}.values", problems).items():
+        for text, level in check_schema_table(table.get("values", {}), f"{key}.values", problems).items():
             if (number := self._level(level, known, f"{key}.values.{text}")) is not None:
                 values[text.strip()] = number
         other = self._level(table["other"], known, f"{key}.other") if "other" in table else None
@@ -477,16 +479,3 @@ def _attribute_names(schemas: object) -> Iterator[str]:
         for item in attributes if isinstance(attributes, list) else ():
             if isinstance(item, Mapping) and isinstance(item.get("name"), str):
                 yield item["name"]
-
-
-def named_table_of(table: Mapping[str, Any], name: str, problems: Problems) -> Mapping[str, Any]:
-    """A table of keys below ``[read]``; empty without."""
-    return check_entry_of(table.get(name, {}), f"read.{name}", problems)
-
-
-def check_entry_of(raw: object, key: str, problems: Problems) -> Mapping[str, Any]:
-    """A table whose keys are any text."""
-    if isinstance(raw, Mapping):
-        return raw
-    problems.add(key, f"{value_text(raw)} is not a table of keys")
-    return {}
