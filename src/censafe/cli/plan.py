@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _UNLIMITED = 10_000  # the table is as wide as its numbers; none is cut off
 
 
-_wishes = together(
+_request_options = together(
     click.option(
         "--target",
         "targets",
@@ -109,7 +109,7 @@ _wishes = together(
     metavar="KEY=MOE",
     help="Set the budget of a table or level (PH3, PH3.state_A-G; county_2, t3.county_2) to reach this margin of error.",
 )
-@_wishes
+@_request_options
 @click.option(
     "--json", "form", flag_value="json", help="Print one JSON object with rows, totals and epsilons."
 )

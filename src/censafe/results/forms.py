@@ -77,7 +77,7 @@ def nearest_form(file: PackedFile, layouts: Sequence[MicrodataLayout]) -> NearFo
     if not shares:
         return None
     share, name = min(shares)
-    shown = f"{', '.join(header.written[:_COLUMNS])}{', ...' if len(header.names) > _COLUMNS else ''}"
+    columns = f"{', '.join(header.written[:_COLUMNS])}{', ...' if len(header.names) > _COLUMNS else ''}"
     return NearForm(
-        share, f"{file} ({header.words}-delimited: {shown}) lacks {', '.join(lacks[name])} of {name}"
+        share, f"{file} ({header.words}-delimited: {columns}) lacks {', '.join(lacks[name])} of {name}"
     )

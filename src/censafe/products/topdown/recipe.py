@@ -162,7 +162,7 @@ class TopdownJob:
 ESTIMATION_KERNELS = "censafe.estimation.topdown.levels.families:estimate_families"
 """What takes the compiler longest, of histograms that no constraint holds."""
 
-_HELD_KERNELS = (
+_CONSTRAINED_KERNELS = (
     "censafe.estimation.topdown.operator.newton:climb",
     "censafe.estimation.topdown.operator.rounding:round_pass",
     "censafe.estimation.topdown.operator.rounding:exchange_units",
@@ -237,7 +237,9 @@ def _cited(result: PublishedResult | MicrodataResult) -> CitedRun:
 
 def _compile_soon(config: TopdownConfig, reading: ReadOptions) -> None:
     """Compile the estimation in a second process while the records are read; nothing but after an installation."""
-    needed = [_HELD_KERNELS if has_exact_sums(one) else (ESTIMATION_KERNELS,) for one in config.histograms]
+    needed = [
+        _CONSTRAINED_KERNELS if has_exact_sums(one) else (ESTIMATION_KERNELS,) for one in config.histograms
+    ]
     if compile_ahead(*dict.fromkeys(name for names in needed for name in names)):
         reading.observer.remark(
             "First run of this version here: the estimation is compiled meanwhile, which takes about a minute once."
