@@ -23,7 +23,7 @@ FORMS: Final = (RUN, MICRODATA, SUMMARY, TABLES)
 _PACKING: Final = "each as a file, folder, .zip or .gz; text separated by commas, pipes, tabs or semicolons"
 _DEPTHS: Final = ("", "*/", "*/*/")
 _COLUMNS: Final = 6
-_SHOWN: Final = 3
+_MOST_FILES: Final = 3
 
 
 class NearForm(NamedTuple):
@@ -51,7 +51,7 @@ def unrecognized(path: Path, files: Sequence[PackedFile], layouts: Sequence[Micr
             f"{path}', and name its folder"
         )
     nearest_forms = [
-        near for near in (nearest_form(file, layouts) for file in files[:_SHOWN]) if near is not None
+        near for near in (nearest_form(file, layouts) for file in files[:_MOST_FILES]) if near is not None
     ]
     words = "".join(f"; {near.words}" for near in sorted(nearest_forms))
     empty = "" if files else "; it holds no files"
