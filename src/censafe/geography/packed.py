@@ -62,11 +62,15 @@ class PackedFile:
         return None, self.path.stat().st_size
 
     @contextmanager
-    def open(self) -> Iterator[IO[bytes]]:
-        """Its bytes, read as they are needed, without a byte order mark."""
+    def open(self, scratch: Path | None = None) -> Iterator[IO[bytes]]:
+        """Its bytes, read as they are needed, without a byte order mark.
+
+        Args:
+            scratch: private folder for large archives inside archives; that of the system without, for public files alone.
+        """
         with ExitStack() as opened:
             try:
-                stream = self._opened(opened)
+                stream = self._opened(opened, scratch)
                 if stream.read(len(_BOM)) != _BOM:
                     stream.seek(0)
             except OSError as error:
@@ -79,14 +83,15 @@ class PackedFile:
             except _DAMAGED:
                 raise _unreadable(self, damaged=True) from None
 
-    def _opened(self, opened: ExitStack) -> IO[bytes]:
+    def _opened(self, opened: ExitStack, scratch: Path | None) -> IO[bytes]:
         source: Any = self.path
+        folder = None if scratch is None else str(scratch)
         stream: Any = None
         for level, member in enumerate(self.members):
             archive = opened.enter_context(zipfile.ZipFile(source))
             stream = opened.enter_context(archive.open(member))
             if level + 1 < len(self.members):
-                source = opened.enter_context(tempfile.SpooledTemporaryFile(_SPOOL))  # noqa: SIM115 closed with the stack
+                source = opened.enter_context(tempfile.SpooledTemporaryFile(_SPOOL, dir=folder))  # noqa: SIM115 closed with the stack
                 shutil.copyfileobj(stream, source)
         last = self.members[-1] if self.members else self.path.name
         if stream is None:
@@ -103,32 +108,35 @@ def _unreadable(file: PackedFile, *, damaged: bool) -> DataError | StorageError:
     return StorageError(f"{file.path}: the file does not exist or cannot be read; fix: check the path")
 
 
-def packed_files(path: Path) -> tuple[PackedFile, ...]:
+def packed_files(path: Path, scratch: Path | None = None) -> tuple[PackedFile, ...]:
     """The files that a path stands for: itself, or those of a folder, of the folders in it, of an archive and of the archives in it, by name.
 
     Notes (README, names that begin with a point) are left out.
+
+    Args:
+        scratch: as :meth:`PackedFile.open` takes it.
     """
     if not path.is_dir():
-        return tuple(_members(PackedFile(path)))
+        return tuple(_members(PackedFile(path), scratch))
     files = sorted(
         one
         for pattern in ("*", "*/*")
         for one in path.glob(pattern)
         if one.is_file() and not _is_note(one.name)
     )
-    return tuple(member for one in files for member in _members(PackedFile(one)))
+    return tuple(member for one in files for member in _members(PackedFile(one), scratch))
 
 
 def _is_note(name: str) -> bool:
     return PurePosixPath(name).name.lower().startswith(_NOTES)
 
 
-def _members(file: PackedFile) -> Iterator[PackedFile]:
+def _members(file: PackedFile, scratch: Path | None) -> Iterator[PackedFile]:
     """A file, or what is in it where it is an archive."""
     if file.suffix != _ZIP:
         yield file
         return
-    with file.open() as stream:
+    with file.open(scratch) as stream:
         try:
             with zipfile.ZipFile(stream) as archive:
                 names = [one.filename for one in archive.infolist() if not one.is_dir()]
@@ -136,4 +144,4 @@ def _members(file: PackedFile) -> Iterator[PackedFile]:
             raise _unreadable(file, damaged=True) from None
     for name in sorted(names):
         if not name.startswith("__MACOSX/") and not _is_note(name):
-            yield from _members(PackedFile(file.path, (*file.members, name)))
+            yield from _members(PackedFile(file.path, (*file.members, name)), scratch)

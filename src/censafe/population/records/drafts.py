@@ -15,7 +15,7 @@ from censafe.population.files.relation import engine_errors, quote_text
 from censafe.population.findings import raise_if_fatal
 from censafe.population.records.layout import ENCODINGS, LONGEST_CODE, TextForm
 from censafe.population.records.levels import FORMS
-from censafe.population.records.sources import Scanned, identifier, open_sources
+from censafe.population.records.sources import Scanned, identifier, open_sources, records_engine
 
 Kind = Literal["area", "date", "number", "levels", "key", "empty", "other"]
 MOST_LEVELS: Final = 20
@@ -64,7 +64,7 @@ class Draft:
 
 def draft_of(path: Path, scratch: Path) -> Draft:
     """Describe a file; DataError where it cannot be read in any encoding."""
-    with duckdb.connect(":memory:") as con:
+    with records_engine(scratch) as con:
         scanned, form = _opened(con, path, scratch)
         columns = scanned.sources[0].columns
         with engine_errors(scanned.label):

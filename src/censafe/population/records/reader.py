@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,7 +41,7 @@ from censafe.population.records.levels import (
     value_rows,
     where_sql,
 )
-from censafe.population.records.sources import Scanned, identifier, matching, open_sources
+from censafe.population.records.sources import Scanned, identifier, matching, open_sources, records_engine
 
 NO_AREA, LONG_AREA, OTHER_AREA = -1, -2, -3
 _COUNTS = "counts of records"
@@ -100,32 +99,12 @@ def read_records(
         memory: limit of the engine, such as ``6GB``.
         examples: new private file for the numbers of rows that break a rule; None for none.
     """
-    with _engine(scratch, 1 if examples else threads, memory, ordered=examples is not None) as con:
+    with records_engine(scratch, 1 if examples else threads, memory, ordered=examples is not None) as con:
         reading = _Reading(con, layout, folder, scratch, numbered=examples is not None)
         data = reading.read()
         if examples is not None and reading.examples:
             write_rows(examples, reading.examples)
         return data
-
-
-@contextmanager
-def _engine(
-    scratch: Path, threads: int | None, memory: str | None, *, ordered: bool
-) -> Iterator[duckdb.DuckDBPyConnection]:
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "temp_directory": str(scratch),
-        "preserve_insertion_order": ordered,
-    }
-    if threads:
-        settings["threads"] = threads
-    if memory:
-        settings["memory_limit"] = memory
-    with engine_errors("records"):
-        con = duckdb.connect(":memory:", config=settings)
-    try:
-        yield con
-    finally:
-        con.close()
 
 
 class _Reading:

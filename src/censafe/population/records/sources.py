@@ -7,8 +7,8 @@ import gzip
 import hashlib
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -55,6 +55,27 @@ class Source:
     def by_name(self) -> Mapping[str, str]:
         """Columns as the header writes them, by their names in small letters, as the engine tells names apart."""
         return {name.lower(): name for name in self.columns}
+
+
+@contextmanager
+def records_engine(
+    scratch: Path, threads: int | None = None, memory: str | None = None, *, ordered: bool = False
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An engine for confidential rows; what does not fit into memory is written to the private scratch folder and nowhere else."""
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "temp_directory": str(scratch),
+        "preserve_insertion_order": ordered,
+    }
+    if threads:
+        settings["threads"] = threads
+    if memory:
+        settings["memory_limit"] = memory
+    with engine_errors("records"):
+        con = duckdb.connect(":memory:", config=settings)
+    try:
+        yield con
+    finally:
+        con.close()
 
 
 def identifier(name: str) -> str:
@@ -109,7 +130,7 @@ def _unpacked(path: Path, label: str, scratch: Path) -> list[Path]:
     packed = path.suffix.lower() == ".zip" or path.name.lower().endswith(".parquet.gz")
     if not packed:
         return [path]
-    members = [one for one in packed_files(path) if one.suffix in _ENDINGS]
+    members = [one for one in packed_files(path, scratch) if one.suffix in _ENDINGS]
     if not members:
         raise DataError(
             f"{label}: no table in the archive; allowed: {', '.join(_ENDINGS)}; fix: pack the tables alone"
@@ -117,7 +138,7 @@ def _unpacked(path: Path, label: str, scratch: Path) -> list[Path]:
     places = [scratch / f"{number}{member.suffix}" for number, member in enumerate(members)]
     for member, place in zip(members, places, strict=True):
         try:
-            with member.open() as stream, place.open("xb") as target:  # the folder is private
+            with member.open(scratch) as stream, place.open("xb") as target:  # the folder is private
                 shutil.copyfileobj(stream, target, _COPIED)
         except OSError:
             raise StorageError(

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import io
+import tempfile
+import zipfile
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 
 from censafe import draft_configuration
@@ -13,6 +19,7 @@ from censafe.population.records.drafts import Draft, draft_of
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.plan import plan_release
 from support.own_records import READ, own_config, text_of
+from support.sources import modules
 
 ROWS = 120
 COLUMNS: dict[str, list[str]] = {
@@ -93,3 +100,51 @@ def test_no_loss_is_stated_for_entering_where_occupied_areas_are_published(tmp_p
         relation = plan.settings[f"neighbors.{Neighbors.REPLACE.value}"]
         assert ("list of areas that have records" in relation) is (areas == "records")
     assert stated == {"records": False, "areas.csv": True}
+
+
+def test_the_engine_writes_what_does_not_fit_into_memory_to_the_private_folder_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Left to itself it makes a folder .tmp where the command was started."""
+    settings, connect = [], duckdb.connect
+
+    def connected(place: str, **options: Any) -> duckdb.DuckDBPyConnection:
+        settings.append(options.get("config", {}))
+        return connect(place, **options)
+
+    monkeypatch.setattr(duckdb, "connect", connected)
+    drafted(tmp_path, COLUMNS)
+    assert [one["temp_directory"] for one in settings] == [str(tmp_path / "scratch")]
+
+
+def test_an_archive_inside_an_archive_is_unpacked_in_the_private_folder_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders, spooled = [], tempfile.SpooledTemporaryFile
+
+    def recorded(*sizes: int, **options: Any) -> Any:
+        folders.append(options["dir"])
+        return spooled(*sizes, **options)
+
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", recorded)
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("persons.csv", text_of([(one,) for one in COLUMNS["sex"]], header=("sex",)))
+    with zipfile.ZipFile(tmp_path / "persons.zip", "w") as archive:
+        archive.writestr("inner.zip", inner.getvalue())
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    assert [one.kind for one in draft_of(tmp_path / "persons.zip", scratch).columns] == ["levels"]
+    assert folders
+    assert all(one is not None and Path(one).is_relative_to(scratch) for one in folders)
+
+
+def test_every_engine_of_records_is_made_in_one_place() -> None:
+    """Beside it there is the one that parses expressions and sees no record."""
+    places = {
+        place
+        for place, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "connect" and ast.unparse(node.value) == "duckdb"
+    }
+    assert places == {"population/records/expressions.py", "population/records/sources.py"}
