@@ -83,6 +83,7 @@ _OCCUPANCY: Final = ("h1",)
 """Attribute of a schema that tells vacant units from occupied ones and nothing else."""
 
 
+@proven("sensitivity.proof.md", digest="a6f8d8067e8f0a89")
 def structure_of(schema: HistogramSchema) -> Structure:
     """What the tables of a schema, its facilities and its shape say about the units of its records.
 
@@ -275,6 +276,7 @@ class Effects:
         self._norms: dict[tuple[Item, ...], tuple[int, ...]] = {}
         self._sums: dict[tuple[int, ...], tuple[Fraction, ...]] = {}
 
+    @proven("sensitivity.proof.md", digest="2555deff0d7b9c48")
     def _may_leave(self, config: TopdownConfig) -> bool:
         """Whether a unit's record may be counted before a change or after it alone: by a condition, or in prepared files, which may leave out vacant units."""
         name = self.histogram.name
@@ -303,6 +305,7 @@ class Effects:
             query = self.histogram.schema.query(text)
             yield text, self._largest(query, items)
 
+    @proven("sensitivity.proof.md", digest="5f644a95ea843da3")
     def _largest(self, query: CellQuery, items: tuple[Item, ...]) -> tuple[int, ...]:
         """The largest change of a query; where a condition chooses the records that are counted, over all of these that may be counted."""
         if not self._conditional:
