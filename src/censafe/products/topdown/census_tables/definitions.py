@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 from typing import Any, Final
 
@@ -101,12 +101,12 @@ class CensusTable:
         return tuple(f"{self.name}_{number:03d}N" for number in range(1, len(self.lines) + 1))
 
 
-@lru_cache(maxsize=len(_FILES))
-def census_tables(product: str = "dhc") -> Mapping[str, CensusTable]:
+@cache
+def census_tables(product: str) -> Mapping[str, CensusTable]:
     """The tables of a product by name, each base table before its repetitions by race and origin.
 
     Example:
-        >>> tables = census_tables()
+        >>> tables = census_tables("dhc")
         >>> len(tables), tables["P12A"].variables[1], tables["P12A"].lines[1].label
         (249, 'P12A_002N', 'Male:')
         >>> list(census_tables("pl94"))
@@ -286,26 +286,34 @@ class ConditionReader:
         }
         self._tables = schema.tables
         self._labels = schema.labels
+        self._parts: dict[str, tuple[str, frozenset[int]]] = {}
 
     def read(self, text: str, above: Condition) -> Condition:
         """A condition that narrows another one."""
         condition = dict(above)
         for part in text.split(" & ") if text else ():
-            name, mark, values = part.partition("=")
-            attribute = name if name in self._sizes else self._columns.get(name)
-            if not mark or attribute is None:
-                known = ", ".join((*self._sizes, *self._columns))
-                raise ConfigError(
-                    f"table {self._table}: condition {part!r}: give one of {known}, = and its levels"
-                )
-            values = self._numbered(attribute, values) if name == attribute else values
-            problems = Problems()
-            sets = LevelSets(self._sizes[attribute], self._tables.get(attribute, {}))
-            raw: Any = values if name == attribute else {name: values.split(",")}
-            levels = frozenset(sets.read(raw, name, problems))
-            problems.raise_if_any(f"table {self._table}")
+            if part not in self._parts:
+                self._parts[part] = self._part(part)
+            attribute, levels = self._parts[part]
             condition[attribute] = condition.get(attribute, levels) & levels
         return condition
+
+    def _part(self, part: str) -> tuple[str, frozenset[int]]:
+        """An attribute and its levels."""
+        name, mark, values = part.partition("=")
+        attribute = name if name in self._sizes else self._columns.get(name)
+        if not mark or attribute is None:
+            known = ", ".join((*self._sizes, *self._columns))
+            raise ConfigError(
+                f"table {self._table}: condition {part!r}: give one of {known}, = and its levels"
+            )
+        values = self._numbered(attribute, values) if name == attribute else values
+        problems = Problems()
+        sets = LevelSets(self._sizes[attribute], self._tables.get(attribute, {}))
+        raw: Any = values if name == attribute else {name: values.split(",")}
+        levels = frozenset(sets.read(raw, name, problems))
+        problems.raise_if_any(f"table {self._table}")
+        return attribute, levels
 
     def _numbered(self, attribute: str, values: str) -> str:
         """Levels by number, where labels stand for them: one label, or several with commas between."""

@@ -66,7 +66,7 @@ def require_census(source: TableSource, what: str) -> None:
 
 def _segments() -> dict[str, Segments]:
     """Tables of each segment of summary files with their numbers of cells, by the ending of the files."""
-    layout, dhc, pl94 = segment_layout(), census_tables(), census_tables("pl94")
+    layout, dhc, pl94 = segment_layout(), census_tables("dhc"), census_tables("pl94")
     return {
         "dhc": tuple(
             tuple((name, layout.empty.get(name, len(dhc[name].lines))) for name in names)

@@ -104,7 +104,7 @@ def line_sum(table: CensusTable, number: int) -> CellSum:
     """A cell of a table as a sum of cells of its histogram.
 
     Example:
-        >>> [sorted(term.when) for term in line_sum(census_tables()["P12"], 1)]
+        >>> [sorted(term.when) for term in line_sum(census_tables("dhc")["P12"], 1)]
         [['sex']]
     """
     line: TableLine = table.lines[number]

@@ -21,7 +21,7 @@ from censafe.products.topdown.census_tables.definitions import (
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
-TABLES = census_tables()
+TABLES = census_tables("dhc")
 RECORDS = 250
 BLOCKS = 6
 # blocks by area: the first is in none, one area is of blocks that are not neighbors, and one is empty
