@@ -59,7 +59,7 @@ def card(
     published = open_source(Path(run))
     require_census(published, "a card shows")
     if published.recognized:
-        observer.remark(f"{run}: {published.recognized}.")
+        observer.note(f"{run}: {published.recognized}.")
     sources = interval_sources(
         published,
         Path(run),

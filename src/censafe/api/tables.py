@@ -439,7 +439,7 @@ class _TableOptions:
 
         source = open_source(run, self.state)
         if source.recognized:
-            self.observer.remark(f"{run}: {source.recognized}.")
+            self.observer.note(f"{run}: {source.recognized}.")
         if self.intervals is None:
             return source
         if self.intervals == "linear":

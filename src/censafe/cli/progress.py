@@ -190,3 +190,8 @@ class TerminalObserver:
     def remark(self, text: str) -> None:
         """Show one line that the operator should read."""
         self._console.print(in_options(text), markup=False, soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """Show one line about the work."""
+        if not self._quiet:
+            self.remark(text)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import shutil
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -21,7 +19,6 @@ _ZIP: Final = ".zip"
 PACKED: Final = (_ZIP, _GZIP)
 """Endings of files that hold others, in small letters."""
 _NOTES: Final = ("readme", ".")
-_SPOOL: Final = 1 << 26  # bytes of an inner archive that are kept in memory
 _DAMAGED: Final = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error)
 
 
@@ -62,15 +59,11 @@ class PackedFile:
         return None, self.path.stat().st_size
 
     @contextmanager
-    def open(self, scratch: Path | None = None) -> Iterator[IO[bytes]]:
-        """Its bytes, read as they are needed, without a byte order mark.
-
-        Args:
-            scratch: private folder for large archives inside archives; that of the system without, for public files alone.
-        """
+    def open(self) -> Iterator[IO[bytes]]:
+        """Its bytes, read as they are needed, without a byte order mark; nothing is written, as an archive inside one is read in its place."""
         with ExitStack() as opened:
             try:
-                stream = self._opened(opened, scratch)
+                stream = self._opened(opened)
                 if stream.read(len(_BOM)) != _BOM:
                     stream.seek(0)
             except OSError as error:
@@ -83,16 +76,11 @@ class PackedFile:
             except _DAMAGED:
                 raise _unreadable(self, damaged=True) from None
 
-    def _opened(self, opened: ExitStack, scratch: Path | None) -> IO[bytes]:
-        source: Any = self.path
-        folder = None if scratch is None else str(scratch)
+    def _opened(self, opened: ExitStack) -> IO[bytes]:
         stream: Any = None
-        for level, member in enumerate(self.members):
-            archive = opened.enter_context(zipfile.ZipFile(source))
+        for member in self.members:
+            archive = opened.enter_context(zipfile.ZipFile(self.path if stream is None else stream))
             stream = opened.enter_context(archive.open(member))
-            if level + 1 < len(self.members):
-                source = opened.enter_context(tempfile.SpooledTemporaryFile(_SPOOL, dir=folder))  # noqa: SIM115 closed with the stack
-                shutil.copyfileobj(stream, source)
         last = self.members[-1] if self.members else self.path.name
         if stream is None:
             stream = opened.enter_context(self.path.open("rb"))
@@ -108,35 +96,32 @@ def _unreadable(file: PackedFile, *, damaged: bool) -> DataError | StorageError:
     return StorageError(f"{file.path}: the file does not exist or cannot be read; fix: check the path")
 
 
-def packed_files(path: Path, scratch: Path | None = None) -> tuple[PackedFile, ...]:
+def packed_files(path: Path) -> tuple[PackedFile, ...]:
     """The files that a path stands for: itself, or those of a folder, of the folders in it, of an archive and of the archives in it, by name.
 
     Notes (README, names that begin with a point) are left out.
-
-    Args:
-        scratch: as :meth:`PackedFile.open` takes it.
     """
     if not path.is_dir():
-        return tuple(_members(PackedFile(path), scratch))
+        return tuple(_members(PackedFile(path)))
     files = sorted(
         one
         for pattern in ("*", "*/*")
         for one in path.glob(pattern)
         if one.is_file() and not _is_note(one.name)
     )
-    return tuple(member for one in files for member in _members(PackedFile(one), scratch))
+    return tuple(member for one in files for member in _members(PackedFile(one)))
 
 
 def _is_note(name: str) -> bool:
     return PurePosixPath(name).name.lower().startswith(_NOTES)
 
 
-def _members(file: PackedFile, scratch: Path | None) -> Iterator[PackedFile]:
+def _members(file: PackedFile) -> Iterator[PackedFile]:
     """A file, or what is in it where it is an archive."""
     if file.suffix != _ZIP:
         yield file
         return
-    with file.open(scratch) as stream:
+    with file.open() as stream:
         try:
             with zipfile.ZipFile(stream) as archive:
                 names = [one.filename for one in archive.infolist() if not one.is_dir()]
@@ -144,4 +129,4 @@ def _members(file: PackedFile, scratch: Path | None) -> Iterator[PackedFile]:
             raise _unreadable(file, damaged=True) from None
     for name in sorted(names):
         if not name.startswith("__MACOSX/") and not _is_note(name):
-            yield from _members(PackedFile(file.path, (*file.members, name)), scratch)
+            yield from _members(PackedFile(file.path, (*file.members, name)))

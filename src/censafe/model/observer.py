@@ -22,6 +22,9 @@ class Observer(Protocol):
     def remark(self, text: str) -> None:
         """Take one line for the operator."""
 
+    def note(self, text: str) -> None:
+        """Take one line about the work that is no remark, such as what was recognized."""
+
     def advance(self, share: float, total: int = 0, noun: str = "") -> None:
         """Take how much of the work of the innermost stage is done."""
 
@@ -43,6 +46,10 @@ class SilentObserver:
     def remark(self, text: str) -> None:
         """Keep the remark."""
         self.remarks.append(text)
+
+    def note(self, text: str) -> None:
+        """Keep it with the remarks."""
+        self.remark(text)
 
     def advance(self, share: float, total: int = 0, noun: str = "") -> None:
         """Pass over it."""

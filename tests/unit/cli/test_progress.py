@@ -40,8 +40,11 @@ def test_a_quiet_observer_says_nothing_and_keeps_the_seconds(capsys: pytest.Capt
     observer = TerminalObserver(quiet=True)
     with observer.stage("outer"), observer.stage("inner"):
         observer.advance(0.5)
+    observer.note("ppmf.zip: microdata of persons")
     assert capsys.readouterr().err == ""
     assert set(observer.stages) == {"outer", "inner"}
+    TerminalObserver().note("ppmf.zip: microdata of persons")
+    assert capsys.readouterr().err == "ppmf.zip: microdata of persons\n"
 
 
 def test_counted_work_is_a_share_with_a_rate(

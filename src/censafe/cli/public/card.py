@@ -88,6 +88,6 @@ def command(
     if out is None:
         out = Path(f"card-{file_name(codes[0])}.html") if len(codes) == 1 else Path("cards")
     options = {name: value for name, value in chosen.items() if value is not None}
-    written = censafe.card(run, out, codes, **options, progress=TerminalObserver(quiet=True))
+    written = censafe.card(run, out, codes, **options, progress=TerminalObserver())
     summary = str(written[0]) if len(written) == 1 else f"{len(written)} cards: {written[0].parent}"
     show_summary(summary, written[0].parent, written, as_json=as_json)

@@ -130,7 +130,7 @@ def _unpacked(path: Path, label: str, scratch: Path) -> list[Path]:
     packed = path.suffix.lower() == ".zip" or path.name.lower().endswith(".parquet.gz")
     if not packed:
         return [path]
-    members = [one for one in packed_files(path, scratch) if one.suffix in _ENDINGS]
+    members = [one for one in packed_files(path) if one.suffix in _ENDINGS]
     if not members:
         raise DataError(
             f"{label}: no table in the archive; allowed: {', '.join(_ENDINGS)}; fix: pack the tables alone"
@@ -138,7 +138,7 @@ def _unpacked(path: Path, label: str, scratch: Path) -> list[Path]:
     places = [scratch / f"{number}{member.suffix}" for number, member in enumerate(members)]
     for member, place in zip(members, places, strict=True):
         try:
-            with member.open(scratch) as stream, place.open("xb") as target:  # the folder is private
+            with member.open() as stream, place.open("xb") as target:  # the folder is private
                 shutil.copyfileobj(stream, target, _COPIED)
         except OSError:
             raise StorageError(
