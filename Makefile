@@ -10,12 +10,13 @@ SPARK  := $(SPARK_ROOT)/pyspark
 # The suite starts some hundred processes: without stored bytecode each of them compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: audit release campaign campaign-short demo docs hashes hashes-write test test-long lint bench browser java test-spark coverage kernels wheel lowest clean help
+.PHONY: audit release campaign campaign-short demo docs hashes hashes-write test test-every test-long lint bench browser java test-spark coverage kernels wheel lowest clean help
 
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
 	@echo "make docs   the documentation as a site, in build/site/; runs the notebooks; names measured tables that are older than the code"
 	@echo "make test   the test suite, eight minutes on two cores"
+	@echo "make test-every  further cases of what the suite tests in one, three minutes"
 	@echo "make test-long  what the test suite samples, whole"
 	@echo "make hashes  every configuration, product, verb and page on small records, compared with tests/golden/output_hashes.txt"
 	@echo "make hashes-write  that list again, after an intended change of outputs"
@@ -73,6 +74,10 @@ kernels: $(STAMP)
 test: $(STAMP) browser kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+# Further products, forms, faults and moments of what the suite tests in one case: tests/every.txt.
+test-every: $(STAMP) browser kernels
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m every
+
 # What the suite samples, whole: larger populations, more noise draws, more points of failure.
 test-long: $(STAMP) browser kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
@@ -108,7 +113,7 @@ audit: $(STAMP)
 # The suite again with its lines counted, which takes one and a half times as long.
 coverage: $(STAMP) browser kernels
 	rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" --cov --cov-report=
 	$(BIN)/coverage report
 
 lint: $(STAMP)

@@ -96,7 +96,19 @@ def tested(source: Path, tests: tuple[str, ...] | list[str], box: Path) -> tuple
     (box / "tmp").mkdir()
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     environment |= {"PYTHONPATH": str(source), "TMPDIR": str(box / "tmp")}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:xdist", "--tb=short", *tests]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:xdist",
+        "-m",
+        "not long",
+        "--tb=short",
+        *tests,
+    ]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST, check=False
     )

@@ -17,6 +17,7 @@ from hypothesis.internal.conjecture import providers
 sys.path.insert(0, str(Path(__file__).parent))
 
 from support.commands import CommandLine
+from support.every import LIST, left_out, listed_tests
 from support.once import made_once
 from support.runs import Runs
 
@@ -56,6 +57,18 @@ def pytest_configure() -> None:
 def pytest_sessionstart() -> None:
     """Collecting makes most of a million objects that all stay; looking through them again and again takes a third of its time."""
     gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What the suite leaves to ``make test-every`` is marked before marks choose among the tests."""
+    ordinary = [item.nodeid for item in items if not item.get_closest_marker("long")]
+    chosen, unused = left_out(ordinary, listed_tests())
+    for item in items:
+        if item.nodeid in chosen:
+            item.add_marker("every")
+    if unused and config.option.markexpr == "every" and not config.option.file_or_dir:
+        raise pytest.UsageError(f"{LIST}: there is no such test: {', '.join(sorted(unused))}")
 
 
 def pytest_collection_finish() -> None:
