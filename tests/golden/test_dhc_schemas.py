@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from censafe.products.topdown.configuration.level_sets import schema_text
+from censafe.products.topdown.configuration.level_tables import schema_text
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from support.shared import shared_data
 

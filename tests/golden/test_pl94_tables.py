@@ -14,12 +14,12 @@ from censafe.geography.area_names import AreaNames
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import PL94_PR
 from censafe.model.sparse import SparseLevel
-from censafe.model.topdown.pl94 import item_names
 from censafe.population.blocks.layout import pl94_layout
 from censafe.population.blocks.source import read_blocks
 from censafe.publication.atomic import sha256_file
-from censafe.publication.tables.pl94 import TableLevel, table_items, write_pl94_tables
+from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
 from support.histograms import PL94
+from support.pl94_items import ITEMS, NAMES, items_of
 from support.shared import shared_data
 
 SUMMARY_LEVELS = {"140": "Tract", "150": "Block_Group", "750": "Block"}
@@ -35,7 +35,9 @@ def providence() -> dict[str, TableLevel]:
     assert data.units is not None
     persons = sum_histograms(data.spine, _public(data.persons), PL94.cells)
     units = sum_histograms(data.spine, _public(data.units), 2)
-    return {name: TableLevel(name, p, u) for name, p, u in zip(data.spine.names, persons, units, strict=True)}
+    return {
+        name: TableLevel(name, (p, u)) for name, p, u in zip(data.spine.names, persons, units, strict=True)
+    }
 
 
 def _published(folder: Path) -> dict[str, dict[str, list[int]]]:
@@ -62,9 +64,9 @@ def _published(folder: Path) -> dict[str, dict[str, list[int]]]:
 def test_tables_of_providence_equal_the_published_ones(providence, summary_level):
     published = _published(shared_data("population/pl94_ri2018"))[summary_level]
     level = providence[SUMMARY_LEVELS[summary_level]]
-    assert sorted(published) == level.persons.geounits.tolist()
-    expected = np.array([published[code] for code in level.persons.geounits.tolist()])
-    assert np.array_equal(expected, table_items(level, 0, level.persons.nodes))
+    assert sorted(published) == level.geounits.tolist()
+    expected = np.array([published[code] for code in level.geounits.tolist()])
+    assert np.array_equal(expected, items_of(*level.histograms))
 
 
 def test_tables_of_illinois_tracts_equal_the_published_ones():
@@ -79,8 +81,8 @@ def test_tables_of_illinois_tracts_equal_the_published_ones():
     persons = SparseLevel(
         codes, pointer, cell[order].astype(np.int32), np.array(cells["n"])[order].astype(np.int32)
     )
-    actual = table_items(TableLevel("Tract", persons), 0, len(codes))
-    names = [name for name in item_names() if name[:2] in ("P1", "P2", "P3", "P4")]
+    actual = items_of(persons)
+    names = [name for name in NAMES if name[:2] in ("P1", "P2", "P3", "P4")]
     expected = np.stack([published[name].to_numpy() for name in names], axis=1)
     assert np.array_equal(expected, actual[:, :288])
 
@@ -93,35 +95,35 @@ def _cells(cells):
 def test_files_and_their_copies_hold_the_same_items(providence, tmp_path, monkeypatch):
     monkeypatch.setattr("censafe.publication.tables.pl94._CHUNK", 10)
     levels = [providence["Tract"], providence["Block_Group"]]
-    written = write_pl94_tables(tmp_path / "t", tmp_path / "copies", levels, stamp="NOT PRIVATE")
+    written = write_pl94_tables(tmp_path / "t", tmp_path / "copies", levels, ITEMS, stamp="NOT PRIVATE")
     assert [path.name for path in written] == [
         "Tract.parquet", "Block_Group.parquet", "Tract.csv", "Block_Group.csv",
     ]  # fmt: skip
     assert all(sha256_file(path) == digest for path, digest in written.items())
     for level, path, copy in zip(levels, list(written)[:2], list(written)[2:], strict=True):
         table, rows = pq.read_table(path), pc.read_csv(copy)
-        assert table.column_names == rows.column_names == ["geocode", *item_names()]
+        assert table.column_names == rows.column_names == ["geocode", *NAMES]
         assert table.schema.metadata[b"stamp"] == b"NOT PRIVATE"
-        assert table["geocode"].to_pylist() == level.persons.geounits.tolist()
-        expected = table_items(level, 0, level.persons.nodes)
+        assert table["geocode"].to_pylist() == level.geounits.tolist()
+        expected = items_of(*level.histograms)
         for one in (table, rows):
-            assert np.array_equal(expected, np.stack([one[n].to_numpy() for n in item_names()], axis=1))
+            assert np.array_equal(expected, np.stack([one[n].to_numpy() for n in NAMES], axis=1))
 
 
 def test_without_occupancy_there_is_no_h1(providence, tmp_path):
-    level = TableLevel("Tract", providence["Tract"].persons)
-    (path,) = list(write_pl94_tables(tmp_path / "t", tmp_path / "copies", [level]))[:1]
-    assert pq.read_schema(path).names == ["geocode", *item_names()[:298]]
+    level = TableLevel("Tract", providence["Tract"].histograms[:1])
+    (path,) = list(write_pl94_tables(tmp_path / "t", tmp_path / "copies", [level], ITEMS[:1]))[:1]
+    assert pq.read_schema(path).names == ["geocode", *NAMES[:298]]
     with pytest.raises(ValueError, match="same geounits"):
-        TableLevel("Tract", level.persons, providence["Block"].occupancy)
+        TableLevel("Tract", (level.histograms[0], providence["Block"].histograms[1]))
 
 
 def test_tables_have_the_codes_that_join_them(providence, tmp_path):
     level = providence["Block_Group"]
-    codes = level.persons.geounits
+    codes = level.geounits
     names = AreaNames({str(codes[0]): "Block Group 1, here"})
     path, copy = write_pl94_tables(
-        tmp_path / "t", tmp_path / "copies", [level], areas=names, stamp="NOT PRIVATE"
+        tmp_path / "t", tmp_path / "copies", [level], ITEMS, areas=names, stamp="NOT PRIVATE"
     )
     texts = pc.ConvertOptions(column_types=dict.fromkeys(("geocode", "GEOID"), pa.string()))
     for table in (pq.read_table(path), pc.read_csv(copy, convert_options=texts)):

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from censafe import synthesize
 from censafe.model import SparseLevel
+from censafe.model.cells.counting import AreaBlocks, tabulated
 from censafe.model.observer import SilentObserver
 from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.lazy import LazyAnswers
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.census_tables.definitions import census_tables
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.intake.intake import Loaded, open_intake
 from censafe.products.topdown.plan import LevelWorkload, workloads

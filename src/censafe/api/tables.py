@@ -20,8 +20,8 @@ from censafe.model.observer import SilentObserver, work_done
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from censafe.model.cells.lines import CensusTable
     from censafe.model.observer import Observer
-    from censafe.products.topdown.census_tables.definitions import CensusTable
     from censafe.products.topdown.census_tables.source import Geography, TableSource
 
 
@@ -363,7 +363,7 @@ class _TableOptions:
 
     def queries(self, source: TableSource) -> list[CensusTable]:
         """A table for each query, of the histogram that is named, or of the first whose schema has its attributes."""
-        from censafe.products.topdown.census_tables.definitions import query_table
+        from censafe.model.cells.lines import query_table
 
         if self.histogram is not None and self.histogram not in source.histogram_names:
             raise UsageError(

@@ -1,9 +1,10 @@
-"""Which keys and values an entry of a TOML file has, checked before anything is made of it, and the nearest word to a wrong one."""
+"""Which keys and values an entry of a TOML file has, checked before anything is made of it, the nearest word to a wrong one, and all breaches at once."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from censafe.errors import ConfigError
@@ -62,3 +63,21 @@ def is_texts(value: object) -> TypeGuard[list[str]]:
         (True, False, False, False)
     """
     return isinstance(value, list) and bool(value) and all(isinstance(one, str) and one for one in value)
+
+
+@dataclass
+class Problems:
+    """What is wrong with one configuration, gathered before anything is raised."""
+
+    messages: list[str] = field(default_factory=list)
+
+    def add(self, key: str, message: str) -> None:
+        """Note one breach at a key path."""
+        self.messages.append(f"{key}: {message}")
+
+    def raise_if_any(self, origin: str) -> None:
+        """Raise one ConfigError with every breach; do nothing when there is none."""
+        if self.messages:
+            count = len(self.messages)
+            head = f"{origin}: {count} problem{'s' if count > 1 else ''} in the configuration"
+            raise ConfigError("\n".join([head, *(f"  {message}" for message in self.messages)]))

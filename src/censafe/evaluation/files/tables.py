@@ -21,14 +21,14 @@ from censafe.geography.spines.tree import LevelRule
 from censafe.geography.summary_files import state_files
 from censafe.model import ProtectedUnit
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.model.topdown.pl94 import TABLE_ITEMS, item_names
 from censafe.population.blocks.imputation import RULE, imputed_cells
 from censafe.population.blocks.layout import HistogramLayout
 from censafe.population.blocks.legacy import find_legacy, read_legacy
+from censafe.products.topdown.census_tables.definitions import census_tables
 
 _TIDY: Final = ("geocode", "table", "item", "count")
 _WIDE: Final = ("geocode", "P1_001")
-_ALLOWED: Final = f"{', '.join(_TIDY)} or geocode, {item_names()[0]} to {item_names()[-1]}"
+_ALLOWED: Final = f"{', '.join(_TIDY)} or geocode, P1_001 to H1_003"
 _SHAPE: Final = (8, 2, 2, 63)
 _DIGITS: Final = 16
 _KINDS: Final = 8
@@ -142,7 +142,9 @@ def _tables_of(path: Path) -> tuple[dict[str, NDArray[np.int32]], NDArray[np.int
     """Items of every block by table, shape (blocks, items), blocks rising, and the geocodes."""
     names = _names(path)
     tidy = set(_TIDY) <= names
-    columns = _TIDY if tidy else ("geocode", *(one for one in item_names() if one in names))
+    columns = (
+        _TIDY if tidy else ("geocode", *(one for items in _items().values() for one in items if one in names))
+    )
     rows = _read(path, columns)
     empty = max(rows.column(name).null_count for name in columns)
     if empty:
@@ -180,7 +182,8 @@ def _from_rows(
     item = rows.column("item").to_numpy().astype(np.int64) - 1
     count = rows.column("count").to_numpy().astype(np.int32)
     tables = {}
-    for table, width in TABLE_ITEMS.items():
+    for table, items in _items().items():
+        width = len(items)
         own = names == table
         if table == "H1" and not own.any():
             continue
@@ -196,12 +199,11 @@ def _from_rows(
 def _from_columns(path: Path, rows: Any, block: NDArray[np.int64]) -> dict[str, NDArray[np.int32]]:
     """Tables of a file with one row a block."""
     tables = {}
-    for table in TABLE_ITEMS:
-        names = [name for name in item_names() if name.startswith(f"{table}_")]
+    for table, names in _items().items():
         present = [name for name in names if name in rows.column_names]
         if table == "H1" and not present:
             continue
-        if present != names:
+        if len(present) < len(names):
             raise _incomplete(path, table)
         tables[table] = np.zeros((len(block), len(names)), np.int32)
         for item, name in enumerate(names):
@@ -211,8 +213,13 @@ def _from_columns(path: Path, rows: Any, block: NDArray[np.int64]) -> dict[str, 
 
 def _incomplete(path: Path, table: str) -> DataError:
     return DataError(
-        f"{path.name}: items of {table} are missing or given twice; allowed: items 1 to {TABLE_ITEMS[table]} of every block, once"
+        f"{path.name}: items of {table} are missing or given twice; allowed: items 1 to {len(_items()[table])} of every block, once"
     )
+
+
+def _items() -> dict[str, tuple[str, ...]]:
+    """Names of the items of every table."""
+    return {name: table.items for name, table in census_tables("pl94").items()}
 
 
 def _names(path: Path) -> set[str]:

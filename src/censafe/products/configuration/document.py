@@ -16,8 +16,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from censafe.model.entries import nearest
-from censafe.products.configuration.source import Problems, check_choice, load_raw, number_of, value_text
+from censafe.model.entries import Problems, nearest
+from censafe.products.configuration.source import check_choice, load_raw, number_of, value_text
 
 _FORMER_WORDS: Final = {"optimised": "optimized"}
 """Former spellings of words, which are accepted."""

@@ -9,14 +9,14 @@ import tomllib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal
 
 from censafe.errors import ConfigError
-from censafe.model.entries import nearest
+from censafe.model.entries import Problems, nearest
 from censafe.planning.numbers import decimal_text
 from censafe.privacy.loss.budget import NotFinite, load_json_exact, load_toml_exact, parse_fraction
 
@@ -101,24 +101,6 @@ PUERTO_RICO: Final = "72"
 Infinite = Literal[NotFinite.INFINITY]
 INFINITE: Final[Infinite] = NotFinite.INFINITY
 Budget = Fraction | Infinite
-
-
-@dataclass
-class Problems:
-    """What is wrong with one configuration, gathered before anything is raised."""
-
-    messages: list[str] = field(default_factory=list)
-
-    def add(self, key: str, message: str) -> None:
-        """Note one breach at a key path."""
-        self.messages.append(f"{key}: {message}")
-
-    def raise_if_any(self, origin: str) -> None:
-        """Raise one ConfigError with every breach; do nothing when there is none."""
-        if self.messages:
-            count = len(self.messages)
-            head = f"{origin}: {count} problem{'s' if count > 1 else ''} in the configuration"
-            raise ConfigError("\n".join([head, *(f"  {message}" for message in self.messages)]))
 
 
 def check_choice(value: object, key: str, allowed: Sequence[str], problems: Problems) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, cast
 
 from censafe.errors import ConfigError
 from censafe.model import Definition
+from censafe.model.entries import Problems
 from censafe.privacy.loss.budget import NotFinite, parse_fraction
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import (
@@ -17,7 +18,6 @@ from censafe.products.configuration.source import (
     PUERTO_RICO,
     STATES,
     Budget,
-    Problems,
     Settled,
     check_budget,
     check_state_codes,

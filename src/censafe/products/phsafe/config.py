@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from censafe.errors import ConfigError
 from censafe.model import Definition
-from censafe.model.entries import nearest
+from censafe.model.entries import Problems, nearest
 from censafe.privacy.loss.budget import NotFinite
 from censafe.products.configuration.document import ConfigField, ConfigFields, Document, open_document
 from censafe.products.configuration.source import (
@@ -18,7 +18,6 @@ from censafe.products.configuration.source import (
     PUERTO_RICO,
     STATES,
     Budget,
-    Problems,
     Settled,
     check_budget,
     check_state_codes,

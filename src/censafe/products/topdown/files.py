@@ -16,6 +16,7 @@ from censafe.geography.area_names import AreaNames, read_area_names
 from censafe.geography.identifiers import are_census_levels
 from censafe.model import SparseLevel
 from censafe.model.observer import Observer, work_added
+from censafe.products.topdown.census_tables.definitions import census_tables
 from censafe.products.topdown.census_tables.writing import level_pieces, write_pieces
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.keys import OWN
@@ -27,7 +28,7 @@ from censafe.publication.microdata.histograms import write_histograms
 from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.publication.microdata.writer import row_count, write_microdata
 from censafe.publication.stamps import STAMP_NOTES, Stamp
-from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
+from censafe.publication.tables.pl94 import TableItems, TableLevel, write_pl94_tables
 
 
 class _Task(NamedTuple):
@@ -126,16 +127,15 @@ def _tables(
     """How the tables of the configuration are written, one file for each level, or those of the redistricting data at once."""
     names = published_levels(config)
     if not config.tables:
-        by_table = {
-            table: estimates.levels[histogram.name]
-            for histogram in config.histograms
-            for table in outputs_of(histogram).tables
-        }
-        persons = by_table["P1"]
-        units = by_table.get("H1", (None,) * len(persons))
-        levels = [TableLevel(*level) for level in zip(names, persons, units, strict=True)]
-        write = partial(write_pl94_tables, folder, copies, levels, stamp=stamp, areas=areas)
-        yield _Task(sum(level.nodes for level in persons), write)
+        counted = [one for one in config.histograms if outputs_of(one).tables]
+        items = [
+            TableItems([census_tables("pl94")[name] for name in outputs_of(one).tables], one.schema.schema)
+            for one in counted
+        ]
+        by_level = zip(*(estimates.levels[one.name] for one in counted), strict=True)
+        levels = [TableLevel(name, own) for name, own in zip(names, by_level, strict=True)]
+        write = partial(write_pl94_tables, folder, copies, levels, items, stamp=stamp, areas=areas)
+        yield _Task(sum(len(level.geounits) for level in levels), write)
         return
     folder.mkdir()
     _mark(folder, stamp)

@@ -14,7 +14,7 @@ from censafe.geography.area_names import AreaNames
 from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, open_parquet
 from censafe.model import CellQuery, SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
-from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
+from censafe.products.topdown.census_tables.definitions import census_tables
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.configuration.shipped import quarters_labels, race_sets, shipped_schemas
@@ -90,8 +90,8 @@ def item_words() -> dict[str, tuple[str, ...]]:
     persons = shipped_schemas()["pl94-persons"]
     words = tuple(answer_words(persons, persons.query("cenrace")))
     races = ["total"]
-    for row in race_matrix()[1:]:
-        codes = row.nonzero()[0].tolist()
+    for line in census_tables("pl94")["P1"].lines[1:]:
+        codes = sorted(line.when["cenrace"])
         numbers = {len(race_sets()[code]) for code in codes}
         if len(numbers) > 1:
             races.append("two or more races")
@@ -100,10 +100,8 @@ def item_words() -> dict[str, tuple[str, ...]]:
         else:
             races.append(words[codes[0]] + (" alone" if numbers == {1} else ""))
     by_origin = ["total", "Hispanic", "not Hispanic", *(f"not Hispanic, {one}" for one in races[1:])]
-    quarters = ["total", "institutions"] + [""] * (TABLE_ITEMS["P5"] - 2)
-    quarters[6] = "other group quarters"
-    for item, label in zip(GQ_ITEMS, quarters_labels()[1:], strict=True):
-        quarters[item] = label
+    kinds = quarters_labels()
+    quarters = ["total", "institutions", *kinds[1:5], "other group quarters", *kinds[5:]]
     both = {"P1": tuple(races), "P2": tuple(by_origin), "P3": tuple(races), "P4": tuple(by_origin)}
     return {**both, "P5": tuple(quarters), "H1": ("total", "occupied", "vacant")}
 

@@ -14,11 +14,10 @@ from censafe.errors import DataError
 from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.pairs.inputs import OpenedPair, open_pair
 from censafe.model import SparseLevel
-from censafe.model.topdown.pl94 import item_names
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.topdown.configuration.config import load_config
-from censafe.publication.tables.pl94 import TableLevel, table_items
 from support.microdata import write_e2e_persons, write_e2e_units, write_pl94_persons
+from support.pl94_items import NAMES, items_of
 from support.shared import shared_data
 
 CONFIG = load_config("pl94-us", {"root": "State"})
@@ -52,13 +51,13 @@ def tables(legacy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as of a run that kept its tables only."""
     pair = opened(legacy, legacy)
     assert pair.units is not None
-    level = TableLevel("Block", level_of(pair.persons.confidential), level_of(pair.units.confidential))
+    persons = level_of(pair.persons.confidential)
     folder = tmp_path_factory.mktemp("run")
-    items, names = table_items(level, 0, level.persons.nodes), item_names()
+    items, names = items_of(persons, level_of(pair.units.confidential)), NAMES
     rows = {
-        "geocode": np.repeat(level.persons.geounits, len(names)).tolist(),
-        "table": [name.split("_")[0] for name in names] * level.persons.nodes,
-        "item": np.tile(np.array([int(name.split("_")[1]) for name in names], np.int16), level.persons.nodes),
+        "geocode": np.repeat(persons.geounits, len(names)).tolist(),
+        "table": [name.split("_")[0] for name in names] * persons.nodes,
+        "item": np.tile(np.array([int(name.split("_")[1]) for name in names], np.int16), persons.nodes),
         "count": items.reshape(-1),
     }
     (folder / "tables").mkdir()
@@ -82,8 +81,8 @@ def test_published_folders_and_tables_stand_on_either_side(legacy: Path, tables:
 
 
 def test_tables_with_one_row_a_block_are_those_with_one_row_an_item(tables: Path, tmp_path: Path) -> None:
-    rows = pq.read_table(tables / "tables" / "Block.parquet").slice(0, 8 * len(item_names()))
-    names, tidy, side = item_names(), tmp_path / "tidy.parquet", tmp_path / "run" / "tables"
+    rows = pq.read_table(tables / "tables" / "Block.parquet").slice(0, 8 * len(NAMES))
+    names, tidy, side = NAMES, tmp_path / "tidy.parquet", tmp_path / "run" / "tables"
     side.mkdir(parents=True)
     pq.write_table(rows, tidy)
     codes = rows.column("geocode").unique().to_pylist()

@@ -11,8 +11,8 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.model import ProtectedUnit
+from censafe.model.entries import Problems
 from censafe.model.topdown.pl94 import RACE_ITEMS
-from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.schema_checks import check_schemas
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.labels import answer_words

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from censafe.errors import ConfigError
+from censafe.model.entries import Problems
 from censafe.products.configuration.document import ConfigField, ConfigFields, Document, open_document
-from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.config import load_config
 
 FIELDS = ConfigFields(

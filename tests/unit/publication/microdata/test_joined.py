@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError, ConfigError
+from censafe.model.entries import Problems
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.loss.budget import parse_toml_exact
-from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.outputs import microdata_layout
 from censafe.products.topdown.configuration.schema_checks import check_schemas
 from censafe.publication.microdata.layouts import MicrodataLayout

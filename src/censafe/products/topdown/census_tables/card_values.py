@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.geography.identifiers import geoids
+from censafe.model.cells.counting import AreaBlocks
+from censafe.model.cells.lines import CensusTable
 from censafe.model.entries import nearest
-from censafe.products.topdown.census_tables.definitions import CARD_TABLES, CensusTable
+from censafe.products.topdown.census_tables.definitions import CARD_TABLES
 from censafe.products.topdown.census_tables.intervals import (
     ReplicatedSource,
     open_replicates,
@@ -27,7 +29,6 @@ from censafe.products.topdown.census_tables.linear import (
     ways_to_replicates,
 )
 from censafe.products.topdown.census_tables.source import Geography, TableSource
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from censafe.products.topdown.folder import ESTIMATES
 from censafe.publication.stamps import Stamp
 

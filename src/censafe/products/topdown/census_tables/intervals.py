@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.geography.packed import packed_files
-from censafe.products.topdown.census_tables.definitions import CensusTable
+from censafe.model.cells.counting import AreaBlocks
+from censafe.model.cells.lines import CensusTable
 from censafe.products.topdown.census_tables.linear import (
     EstimatedSource,
     LinearIntervals,
@@ -20,7 +21,6 @@ from censafe.products.topdown.census_tables.linear import (
 )
 from censafe.products.topdown.census_tables.microdata_source import MicrodataSource, open_source
 from censafe.products.topdown.census_tables.source import Geography, SourceWithIntervals, TableSource
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 
 LEAST_REPLICATES: Final = 10
 """Fewer give no intervals."""

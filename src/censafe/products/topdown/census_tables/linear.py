@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
-from censafe.products.topdown.census_tables.definitions import CensusTable
+from censafe.model.cells.lines import CensusTable
 from censafe.products.topdown.census_tables.source import (
     Geography,
     SourceWithIntervals,

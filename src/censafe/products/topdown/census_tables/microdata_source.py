@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.geography.area_names import AreaNames
+from censafe.model.cells.counting import AreaBlocks
+from censafe.model.cells.lines import CensusTable
 from censafe.model.sparse import SparseLevel
-from censafe.products.topdown.census_tables.definitions import SCHEMAS, CensusTable, census_tables
+from censafe.products.topdown.census_tables.definitions import SCHEMAS, census_tables
 from censafe.products.topdown.census_tables.own_source import OWN, OwnSource
 from censafe.products.topdown.census_tables.segments import segment_layout
 from censafe.products.topdown.census_tables.source import LEVELS, Geography, HistogramSource, TableSource
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from censafe.products.topdown.configuration.outputs import microdata_layouts
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.manifest import read_manifest

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, UsageError
 from censafe.geography.area_names import NAMES, AreaNames, read_area_names
+from censafe.model.cells.counting import AreaBlocks
+from censafe.model.cells.lines import CensusTable
 from censafe.model.entries import nearest
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.census_tables.source import Geography, TableSource
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.plan import configuration_of_run
 from censafe.publication.manifest import Manifest

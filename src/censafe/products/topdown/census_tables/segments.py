@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.geography.regions import states
+from censafe.model.cells.lines import CensusTable
 from censafe.model.observer import Observer, work_done
-from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.census_tables.source import OFF_SPINE, Geography, TableSource, is_published
 from censafe.publication.atomic import atomic_folder
 

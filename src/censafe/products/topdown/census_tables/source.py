@@ -17,17 +17,13 @@ from censafe.geography.area_lists import ListedBlocks, kinds_of_blocks
 from censafe.geography.area_names import NAMES, AreaNames, read_area_names
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE
+from censafe.model.cells.counting import AreaBlocks, tabulated
+from censafe.model.cells.lines import CensusTable
 from censafe.model.entries import nearest
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.products.topdown.census_tables.definitions import (
-    SCHEMAS,
-    CensusTable,
-    census_tables,
-    table_named,
-)
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
+from censafe.products.topdown.census_tables.definitions import SCHEMAS, census_tables, table_named
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.folder import ESTIMATES, GEOGRAPHY
 from censafe.publication.manifest import read_manifest

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from censafe.errors import UsageError
 from censafe.geography.area_names import AreaNames
 from censafe.geography.identifiers import region_gisjoins
+from censafe.model.cells.counting import AreaBlocks, tabulated
+from censafe.model.cells.lines import CensusTable
 from censafe.model.safe_text import WORKBOOK_OPTIONS, csv_table
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
-from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.census_tables.intervals import CellIntervals, valued
 from censafe.products.topdown.census_tables.linear import LinearIntervals
 from censafe.products.topdown.census_tables.source import OFF_SPINE, Geography, TableSource
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 from censafe.publication.atomic import atomic_write
 from censafe.publication.stamps import Stamp
 

@@ -12,13 +12,13 @@ from typing import Any, Final
 from censafe.geography.geocodes import ALPHABETS, GeocodeForm
 from censafe.geography.spines.prim import PRIM_LEVELS
 from censafe.model import Definition
-from censafe.model.entries import nearest
+from censafe.model.cells.levels import integer
+from censafe.model.entries import Problems, nearest
 from censafe.model.topdown.histograms import GeoLevel, HistogramSchema, MeasuredHistogram
 from censafe.privacy.loss.budget import NotFinite
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, check_budget, check_choice, listed, value_text
+from censafe.products.configuration.source import check_budget, check_choice, listed, value_text
 from censafe.products.topdown.configuration.keys import LOSSES
-from censafe.products.topdown.configuration.level_sets import integer
 from censafe.products.topdown.configuration.schema_checks import (
     Queries,
     check_entry,

@@ -17,12 +17,13 @@ from censafe.estimation.topdown.levels.limits import compact_form
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, query_chains
 from censafe.geography.crosswalk import CrosswalkLevel
 from censafe.model import CellQuery, Definition
+from censafe.model.cells.lines import CensusTable
+from censafe.model.entries import Problems
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram, Stack, constraints_on
 from censafe.population.records.layout import RecordLayout
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, Settled, get_shipped, locate, value_text
-from censafe.products.topdown.census_tables.definitions import CensusTable
+from censafe.products.configuration.source import Settled, get_shipped, locate, value_text
 from censafe.products.topdown.configuration.checks import (
     check_geocodes,
     check_histograms,

@@ -9,12 +9,14 @@ from functools import lru_cache
 from typing import Any, Final
 
 from censafe.errors import ConfigError
+from censafe.model.cells.levels import LevelSets, integer
+from censafe.model.cells.lines import CensusTable, parse_table
+from censafe.model.entries import Problems
 from censafe.model.topdown.constraints import CellGroups
 from censafe.model.topdown.histograms import GeoLevel, HistogramSchema, MeasuredHistogram, OutputLayout
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, check_choice
-from censafe.products.topdown.census_tables.definitions import CensusTable, parse_table
-from censafe.products.topdown.configuration.level_sets import LevelSets, integer, schema_text
+from censafe.products.configuration.source import check_choice
+from censafe.products.topdown.configuration.level_tables import schema_text
 from censafe.products.topdown.configuration.schema_checks import (
     Queries,
     check_entry,

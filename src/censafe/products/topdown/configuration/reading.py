@@ -12,6 +12,8 @@ from typing import Any, Final, cast
 
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import ProtectedUnit, Recode
+from censafe.model.cells.levels import integer
+from censafe.model.entries import Problems
 from censafe.model.topdown.histograms import GeoLevel, HistogramSchema, MeasuredHistogram
 from censafe.population.records.layout import (
     ENCODINGS,
@@ -27,9 +29,8 @@ from censafe.population.records.layout import (
     UnitRule,
 )
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, check_choice, listed, value_text
+from censafe.products.configuration.source import check_choice, listed, value_text
 from censafe.products.topdown.configuration.checks import LEVEL_NAME
-from censafe.products.topdown.configuration.level_sets import integer
 from censafe.products.topdown.configuration.schema_checks import check_entry, check_schema_table
 
 _KEYS: Final = (

@@ -8,11 +8,12 @@ from fractions import Fraction
 from typing import Any, Final
 
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema
-from censafe.model.entries import nearest
+from censafe.model.cells.levels import LevelSets, LevelTable, integer
+from censafe.model.entries import Problems, nearest
 from censafe.model.topdown.histograms import EmptyCells, Facilities, HistogramSchema, Passes, PassList
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, check_choice, listed, value_text
-from censafe.products.topdown.configuration.level_sets import LevelSets, LevelTable, integer, read_level_table
+from censafe.products.configuration.source import check_choice, listed, value_text
+from censafe.products.topdown.configuration.level_tables import read_level_table
 
 _KEYS: Final = ("record", "attributes", "recodes", "zeros", "facilities")
 _FACILITY_KEYS: Final = ("attribute", "minimum", "largest", "largest_beside_total", "other_kinds")

@@ -8,10 +8,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
+from censafe.model.entries import Problems
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.loss.budget import parse_toml_exact
-from censafe.products.configuration.source import Problems
-from censafe.products.topdown.configuration.level_sets import DATA, schema_text
+from censafe.products.topdown.configuration.level_tables import DATA, schema_text
 from censafe.products.topdown.configuration.schema_checks import check_schemas
 
 _RACES: Final = ("white", "black", "aian", "asian", "nhopi", "sor")

@@ -23,12 +23,13 @@ from censafe.geography.area_names import AreaNames
 from censafe.geography.regions import states
 from censafe.model import CellQuery, SparseLevel
 from censafe.model.arrays import Integers
+from censafe.model.cells.counting import LineSums
 from censafe.model.entries import nearest
 from censafe.model.observer import Observer
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.topdown.level_measurements import LevelMeasurements
-from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
 from censafe.products.run.options import IntervalOptions
+from censafe.products.topdown.census_tables.definitions import census_tables
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.descents import Estimates
@@ -48,7 +49,7 @@ from censafe.publication.intervals.page import write_interval_page
 from censafe.publication.stamps import Stamp
 
 _RACES: Final = "races"
-_LARGE: Final = (2, 3, 4, 5, 6, 7, 8)  # items of P1: one race alone, six of them; two or more races
+_GROUPS: Final = 7  # of races: one race alone, six of them; two or more races
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +108,9 @@ def _query(histogram: MeasuredHistogram, name: str) -> IntervalQuery | None:
     """The query of a name; None where the histogram has none."""
     schema = histogram.schema
     if name in outputs_of(histogram).tables:
-        weights = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0]]) if name == "H1" else _persons_table(name)
-        labels = tuple(f"{name}_{item:03d} {words}" for item, words in enumerate(item_words()[name], 1))
-        return IntervalQuery(name, labels, weights)
+        table = census_tables("pl94")[name]
+        labels = tuple(map(" ".join, zip(table.items, item_words()[name], strict=True)))
+        return IntervalQuery(name, labels, LineSums.of(table.lines, schema.schema).of_cells.T)
     words = [word.strip() for word in name.split("*")]
     if _has_races(histogram) and words.count(_RACES) == 1:
         rest = " * ".join(word for word in words if word != _RACES)
@@ -134,30 +135,13 @@ def _by_races(schema: HistogramSchema, name: str, rest: str) -> IntervalQuery | 
     except ValueError:
         return None
     race = schema.schema.levels_of("cenrace")
-    groups = race_matrix()[list(_LARGE)][:, race]
+    groups = np.arange(_GROUPS)[:, None] == np.minimum(race, _GROUPS - 1)
     weights = (_one_hot(query)[:, None, :] * groups[None, :, :]).reshape(-1, len(race))
-    alone = [f"{race_words(level)} alone" for level in range(len(_LARGE) - 1)]
+    alone = [f"{race_words(level)} alone" for level in range(_GROUPS - 1)]
     before = ["" if label == "total" else f"{label}, " for label in answer_words(schema, query)]
     return IntervalQuery(
         name, tuple(f"{one}{group}" for one in before for group in [*alone, "two or more races"]), weights
     )
-
-
-def _persons_table(name: str) -> NDArray[np.float64]:
-    """How often each cell of a person counts in each item of a table."""
-    kind, adult, hispanic, race = np.indices((8, 2, 2, 63)).reshape(4, -1)
-    races = race_matrix()[:, race].astype(float)
-    if name == "P5":
-        weights = np.zeros((TABLE_ITEMS["P5"], len(kind)))
-        weights[0], weights[1], weights[6] = kind > 0, (kind > 0) & (kind < 5), kind >= 5
-        for level, item in enumerate(GQ_ITEMS, start=1):
-            weights[item] = kind == level
-        return weights
-    counted = (adult == 1) if name in ("P3", "P4") else np.ones(len(kind), np.bool_)
-    if name in ("P1", "P3"):
-        return np.asarray(races * counted)
-    rows = np.vstack([np.ones(len(kind)), hispanic, 1 - hispanic, races[1:] * (1 - hispanic)])
-    return np.asarray(rows * counted)
 
 
 _STATE_DIGITS: Final = 2

@@ -31,10 +31,10 @@ from censafe.estimation.topdown.relations.kernels import ANY, EQUAL, FREE, MOST,
 from censafe.geography.spines.sums import sum_histograms
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
+from censafe.model.cells.lines import ConditionReader
 from censafe.model.proven import proven
 from censafe.model.topdown.constraints import FacilityCounts
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
-from censafe.products.topdown.census_tables.definitions import ConditionReader
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.intake.equations import KnownBlocks, block_equations
 

@@ -15,13 +15,12 @@ from censafe.estimation.topdown.cell_sums.structure import CellSum, SumTerm
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.area_lists import AreaKind, read_block_areas
 from censafe.geography.grfc import NO_PLACE
+from censafe.model.cells.lines import CensusTable, TableLine
 from censafe.model.observer import Observer
 from censafe.products.run.options import NO_TABLES
 from censafe.products.topdown.census_tables.definitions import (
     CARD_TABLES,
     SCHEMAS,
-    CensusTable,
-    TableLine,
     census_tables,
     table_named,
 )

@@ -16,11 +16,11 @@ from censafe.estimation.topdown.least_squares.objective import StoredAnswers, qu
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.model import CellQuery
 from censafe.model.arrays import Flags, Floats, Integers
+from censafe.model.cells.lines import CensusTable
 from censafe.model.topdown.answer_sums import AnswerSums, Summing, SummingInRounds
 from censafe.model.topdown.constraints import CellGroups, FacilityCounts
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.privacy.measure.histograms import level_variances
-from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.plan import LevelWorkload
 from censafe.products.topdown.table_estimates.choice import line_sum

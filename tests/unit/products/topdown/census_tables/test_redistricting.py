@@ -1,15 +1,16 @@
-"""The tables of the redistricting data by their definitions are those that a run writes by code of its own."""
+"""The tables of the redistricting data by their definitions are those that a run writes, and those that are read as they are published."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from censafe.model.cells.counting import AreaBlocks, tabulated
 from censafe.model.sparse import SparseLevel
-from censafe.model.topdown.pl94 import item_names
-from censafe.products.topdown.census_tables.definitions import SCHEMAS, census_tables
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
+from censafe.model.topdown.pl94 import GQ_ITEMS, RACE_ITEMS, TABLE_ITEMS
+from censafe.population.blocks.legacy import _wrong_sums
+from censafe.products.topdown.census_tables.definitions import SCHEMAS
 from censafe.products.topdown.configuration.shipped import shipped_schemas
-from censafe.publication.tables.pl94 import TableLevel, table_items
+from support.pl94_items import NAMES, TABLES, items_of
 
 BLOCKS = 5
 
@@ -26,15 +27,29 @@ def level(schema: str, seed: int) -> SparseLevel:
     return SparseLevel(names, pointer, cell.astype(np.int32), counts[block, cell].astype(np.int32))
 
 
-def test_both_give_the_same_301_items() -> None:
+def test_items_of_a_run_are_those_of_any_areas() -> None:
     persons, units = level("pl94-persons", 3), level("pl94-units", 4)
-    expected = table_items(TableLevel("Block", persons, units), 0, BLOCKS)
     areas = AreaBlocks(persons.geounits, np.arange(BLOCKS))
-    found, names = [], []
-    for table in census_tables("pl94").values():
+    values = []
+    for table in TABLES.values():
         schema = shipped_schemas()[SCHEMAS["pl94"][table.histogram]].schema
         blocks = persons if table.histogram == "persons" else units
-        found.append(np.concatenate([own for _, own in tabulated(table, schema, blocks, areas)]))
-        names += [f"{table.name}{number}" for number in range(1, len(table.lines) + 1)]
-    assert len(names) == len(item_names()) == 301
-    assert np.array_equal(np.hstack(found), expected)
+        values.append(np.concatenate([own for _, own in tabulated(table, schema, blocks, areas)]))
+    assert len(NAMES) == 301
+    assert np.array_equal(np.hstack(values), items_of(persons, units))
+
+
+def test_items_are_where_the_published_files_have_them() -> None:
+    persons, units = level("pl94-persons", 5), level("pl94-units", 6)
+    counts = np.zeros((BLOCKS, 8 * 2 * 2 * 63), np.int64)
+    counts[np.repeat(np.arange(BLOCKS), np.diff(persons.node_ptr)), persons.cell] = persons.count
+    cells = counts.reshape(BLOCKS, 8, 2, 2, 63)
+    items = np.split(items_of(persons, units), np.cumsum(list(TABLE_ITEMS.values()))[:-1], axis=1)
+    tables = dict(zip(TABLE_ITEMS, items, strict=True))
+    races = np.array(RACE_ITEMS)
+    assert np.array_equal(tables["P1"][:, races], cells.sum(axis=(1, 2, 3)))
+    assert np.array_equal(tables["P2"][:, races + 2], cells[:, :, :, 0].sum(axis=(1, 2)))
+    assert np.array_equal(tables["P3"][:, races], cells[:, :, 1].sum(axis=(1, 2)))
+    assert np.array_equal(tables["P4"][:, races + 2], cells[:, :, 1, 0].sum(axis=1))
+    assert np.array_equal(tables["P5"][:, list(GQ_ITEMS)], cells[:, 1:].sum(axis=(2, 3, 4)))
+    assert not any(wrong.any() for wrong in _wrong_sums(tables).values())

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError, UsageError
 from censafe.geography.area_names import AreaNames
+from censafe.model.cells.counting import AreaBlocks
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.shapes import listed_areas, read_shapes
 from censafe.products.topdown.census_tables.source import Geography, TableSource
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from support.shared import shared_data
 
 

@@ -5,11 +5,10 @@ import pytest
 
 from censafe.errors import UsageError
 from censafe.model import SparseLevel
-from censafe.model.topdown.pl94 import item_names
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.intervals.intervals import chosen_queries
 from censafe.products.topdown.labels import item_words
-from censafe.publication.tables.pl94 import TableLevel, table_items
+from support.pl94_items import NAMES, items_of
 
 
 def one_of_each(cells: int) -> SparseLevel:
@@ -23,10 +22,10 @@ def one_of_each(cells: int) -> SparseLevel:
 def test_tables_are_those_that_are_published():
     found = chosen_queries(load_config("pl94-us"), ("P1", "P2", "P3", "P4", "P5", "H1"))
     persons = np.vstack([query.weights for query in found["persons"]])
-    items = table_items(TableLevel("every cell", one_of_each(2016)), 0, 2016)
+    items = items_of(one_of_each(2016))
     assert np.array_equal(items.T, persons)
     labels = [label for name in ("persons", "units") for query in found[name] for label in query.labels]
-    assert list(item_names()) == [label.split(" ")[0] for label in labels]
+    assert list(NAMES) == [label.split(" ")[0] for label in labels]
     words = [word for table in ("P1", "P2", "P3", "P4", "P5", "H1") for word in item_words()[table]]
     assert [label.split(" ", 1)[1] for label in labels] == words
     assert found["units"][0].weights.tolist() == [[1, 1], [0, 1], [1, 0]]

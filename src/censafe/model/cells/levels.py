@@ -1,21 +1,17 @@
-"""Sets of levels of an attribute as a schema writes them: numbers, ranges, and the values of columns of its table."""
+"""Sets of levels of an attribute as text: numbers, ranges, and the values of columns of its table."""
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib import resources
 from itertools import product
 from typing import Any, Final
 
-from censafe.products.configuration.source import Problems, check_choice, listed, value_text
+from censafe.model.entries import Problems, nearest
 
-DATA: Final = resources.files("censafe.products.topdown.configuration").joinpath("data")
 _ENTRY: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
-_FILE: Final = re.compile(r"[A-Za-z0-9_-]+\.csv", re.ASCII)
 _EACH: Final = "each "
 
 LevelTable = Mapping[str, tuple[str, ...]]
@@ -27,46 +23,6 @@ def integer(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, Fraction | int):
         return None
     return int(value) if value.denominator == 1 and value >= 0 else None
-
-
-def schema_text(name: str) -> str:
-    """Text of a shipped file of schemas or levels; raises OSError where there is none."""
-    return DATA.joinpath(name).read_text(encoding="utf-8")
-
-
-def read_level_table(raw: object, key: str, levels: int, problems: Problems) -> LevelTable:
-    """The table of an attribute: columns with one value for every level, or a shipped CSV file with one row for every level."""
-    if isinstance(raw, Mapping):
-        columns = {title: _column(values) for title, values in raw.items()}
-    else:
-        columns = _file_columns(raw, key, problems)
-    counted = tuple(map(str, range(levels)))
-    for title, values in columns.items():
-        if len(values) != levels:
-            problems.add(f"{key}.{title}", f"give {levels} values, one for each level")
-        elif title == "level" and values != counted:
-            problems.add(f"{key}.{title}", f"the column level must count from 0 to {levels - 1}")
-    return columns
-
-
-def _file_columns(name: object, key: str, problems: Problems) -> dict[str, tuple[str, ...]]:
-    if not isinstance(name, str) or not _FILE.fullmatch(name):
-        problems.add(
-            key,
-            f"{value_text(name)} is neither columns, such as {{ size = [1, 2] }}, nor the name of a shipped table",
-        )
-        return {}
-    try:
-        titles, *rows = csv.reader(schema_text(name).splitlines())
-    except OSError:
-        problems.add(key, f"there is no shipped table {name}; give columns, such as {{ size = [1, 2] }}")
-        return {}
-    return {title: tuple(row[place] for row in rows) for place, title in enumerate(titles)}
-
-
-def _column(raw: object) -> tuple[str, ...]:
-    items = raw if isinstance(raw, list) else [raw]
-    return tuple(item if isinstance(item, str) else str(integer(item)) for item in items)
 
 
 @dataclass(frozen=True)
@@ -159,13 +115,17 @@ class LevelSets:
         if not self.table:
             problems.add(key, "the attribute has no table; name one, such as table = { size = [1, 2] }")
             return ()
-        if check_choice(column, key, tuple(self.table), problems) is None:
+        if column not in self.table:
+            problems.add(
+                key,
+                f"{column!r} is not allowed; give one of {', '.join(self.table)}.{nearest(column, self.table)}",
+            )
             return ()
-        texts = _column(raw)
+        texts = column_values(raw)
         there = set(self.table[column])
         if not texts or len(set(texts)) < len(texts) or not there.issuperset(texts):
             problems.add(
-                key, f"give distinct values of the column {column}, which are {listed(sorted(there))}"
+                key, f"give distinct values of the column {column}, which are {', '.join(sorted(there))}"
             )
             return ()
         return texts
@@ -181,3 +141,9 @@ def _span(item: object) -> range | None:
         return None
     first, last = int(match[1]), int(match[2] or match[1])
     return range(first, last + 1) if first <= last else None
+
+
+def column_values(raw: object) -> tuple[str, ...]:
+    """Values of a column as text, one or a list."""
+    items = raw if isinstance(raw, list) else [raw]
+    return tuple(item if isinstance(item, str) else str(integer(item)) for item in items)

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from censafe.products.configuration.source import Problems
-from censafe.products.topdown.configuration.level_sets import LevelSets, read_level_table
+from censafe.model.cells.levels import LevelSets
+from censafe.model.entries import Problems
+from censafe.products.topdown.configuration.level_tables import read_level_table
 from censafe.products.topdown.configuration.schema_checks import check_schemas
 
 SIZES = LevelSets(5, {"size": ("1", "2", "2", "3", "3"), "couple": ("no", "no", "yes", "no", "yes")})

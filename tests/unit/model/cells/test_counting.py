@@ -9,16 +9,11 @@ import numpy.typing as npt
 import pytest
 
 from censafe.errors import ConfigError
+from censafe.model.cells import counting
+from censafe.model.cells.counting import AreaBlocks, tabulated
+from censafe.model.cells.lines import CensusTable, parse_table
 from censafe.model.sparse import SparseLevel
-from censafe.products.topdown.census_tables import tabulate
-from censafe.products.topdown.census_tables.definitions import (
-    SCHEMAS,
-    CensusTable,
-    census_tables,
-    parse_table,
-    table_named,
-)
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
+from censafe.products.topdown.census_tables.definitions import SCHEMAS, census_tables, table_named
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
 TABLES = census_tables("dhc")
@@ -192,7 +187,7 @@ def test_tables_agree_with_each_other() -> None:
 def test_many_areas_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     table = TABLES["P12"]
     schema = shipped_schemas()["dhc-persons"].schema
-    monkeypatch.setattr(tabulate, "_AT_ONCE", 100)
+    monkeypatch.setattr(counting, "_AT_ONCE", 100)
     pieces = list(tabulated(table, schema, blocks("persons"), AREAS))
     assert len(pieces) > 1
     assert [piece.start for piece, _ in pieces] == [0, *(piece.stop for piece, _ in pieces[:-1])]

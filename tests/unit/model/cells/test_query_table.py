@@ -7,11 +7,11 @@ import pytest
 import censafe
 from censafe.errors import ConfigError, UsageError
 from censafe.model import ProtectedUnit
+from censafe.model.cells.counting import AreaBlocks, tabulated
+from censafe.model.cells.lines import query_table
 from censafe.model.schema import Attribute, Recode, Schema
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.products.topdown.census_tables.definitions import query_table
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 
 AGE, SEX, HOME = Attribute("age", 4), Attribute("sex", 2), Attribute("home", 3)
 SCHEMA = HistogramSchema(
