@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from censafe.evaluation.areas.areas import ComparedAreas, Strata, everything
 from censafe.evaluation.shipped import shipped_document, shipped_rows
-from censafe.evaluation.summary.conditions import CONDITIONS, Side
+from censafe.evaluation.summary.conditions import CONDITIONS, Comparison, Side
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.tables import SummaryRequest
 
@@ -206,7 +206,7 @@ def _row(
     }
 
 
-Relation = Literal["equal", "at most", "both or none"]
+_RELATION_WORDS: Final = {"=": "equal", "<=": "at most", "<=>": "both or none"}
 _Numbers = NDArray[Any]
 
 
@@ -215,51 +215,41 @@ class Contradiction:
     """Two counts of the same homes, one in each file, and what must hold between them.
 
     Args:
-        households: sets of households, each with what one of them counts for; their counts are added.
+        holds: between homes and persons.
         without: a set of households; areas that have any are left out, as nothing is known of them.
     """
 
     name: str
     words: str
-    households: tuple[tuple[int, tuple[str, ...]], ...]
-    persons: tuple[str, ...]
-    relation: Relation
-    without: str
+    holds: Comparison
+    without: tuple[SummaryRequest, ...] = ()
+
+    @property
+    def relation(self) -> str:
+        """In words."""
+        return _RELATION_WORDS[self.holds.relation]
 
     @property
     def requests(self) -> tuple[SummaryRequest, ...]:
         """What is counted."""
-        more = (SummaryRequest("household", (self.without,)),) if self.without else ()
-        own = (SummaryRequest("household", terms) for _, terms in self.households)
-        return (*own, SummaryRequest("person", self.persons), *more)
+        return (*self.holds.requests, *self.without)
 
     def test(self, counts: dict[SummaryRequest, _Numbers]) -> tuple[NDArray[np.bool_], _Numbers]:
         """Areas that have any of either, and by how many records each of them breaks the rule."""
-        people = counts[SummaryRequest("person", self.persons)]
-        homes = sum(
-            (weight * counts[SummaryRequest("household", terms)] for weight, terms in self.households),
-            np.zeros_like(people),
-        )
+        side = Side(counts)
+        homes, people = side.total(self.holds.left), side.total(self.holds.right)
         universe = np.asarray((homes > 0) | (people > 0))
-        if self.without:
-            universe &= counts[SummaryRequest("household", (self.without,))] == 0
-        if self.relation == "equal":
-            excess = np.abs(homes - people)
-        elif self.relation == "at most":
-            excess = np.maximum(homes - people, 0)
-        else:
-            excess = np.where((homes > 0) == (people > 0), 0, homes + people)
-        return universe, np.where(universe, excess, 0)
+        for request in self.without:
+            universe &= counts[request] == 0
+        return universe, np.where(universe & ~self.holds.holds(side), np.abs(homes - people), 0)
 
 
 CONTRADICTIONS: Final = tuple(
     Contradiction(
-        name=row["name"],
-        words=row["words"],
-        households=tuple((weight, tuple(terms)) for weight, terms in row["households"]),
-        persons=tuple(row["persons"]),
-        relation=row.get("relation", "equal"),
-        without=row.get("without", ""),
+        row["name"],
+        row["words"],
+        Comparison.of(row["holds"]),
+        (SummaryRequest("household", (row["without"],)),) if "without" in row else (),
     )
     for row in shipped_document("contradictions.toml")["contradictions"]
 )
