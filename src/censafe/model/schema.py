@@ -68,6 +68,17 @@ class Schema:
             raise KeyError(name)
         return self.names.index(name)
 
+    def cells_in(self, when: Mapping[str, Collection[int]]) -> NDArray[np.bool_]:
+        """Which cells have levels in the named sets of attributes, others being free, shape (cells,).
+
+        Example:
+            >>> Schema("pair", (Attribute("adult", 2), Attribute("race", 3))).cells_in({"race": (0, 2)}).tolist()
+            [True, False, True, True, False, True]
+        """
+        inside = np.zeros(self.shape, np.bool_)
+        inside[np.ix_(*(sorted(when.get(one.name, range(one.levels))) for one in self.attributes))] = True
+        return inside.reshape(-1)
+
     def levels_of(self, name: str) -> NDArray[np.int32]:
         """Level of one attribute at every cell, shape (cells,)."""
         shape = [1] * len(self.shape)

@@ -1,4 +1,4 @@
-"""Named sets of cells, such as ``female`` or ``age 65-74``, for every schema that distinguishes them."""
+"""Named sets of cells, such as ``female`` or ``age 65-74``, for every schema that distinguishes them, and those of conditions on its attributes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from censafe.errors import ConfigError, UsageError
 from censafe.evaluation.shipped import shipped_document
 from censafe.model import ProtectedUnit
-from censafe.model.entries import is_texts, nearest, refuse_unknown_keys
+from censafe.model.cells.levels import LevelSets
+from censafe.model.cells.lines import ConditionReader
+from censafe.model.entries import Problems, is_texts, nearest, refuse_unknown_keys
 from censafe.model.topdown.histograms import HistogramSchema
 
 _ALL: Final = "all"
 _NOT: Final = "not "
 _OR: Final = "|"
+_IS: Final = "="
 _AGE: Final = re.compile(r"^(?P<word>.*age) (?P<low>\d+)(?:-(?P<high>\d+)|(?P<open>\+))?$")
 _KEYS: Final = ("names", "levels", "record", "beside", "sets", "ages", "age_word")
 
@@ -111,6 +114,10 @@ class CellSets:
     def _set(self, schema: HistogramSchema, name: str) -> NDArray[np.bool_] | None:
         if name == _ALL:
             return np.ones(schema.schema.cells, np.bool_)
+        if _IS in name and not name.startswith(_NOT):
+            reader = ConditionReader(f"set {name}", schema)
+            named = reader.attribute(name.partition(_IS)[0])
+            return None if named is None else schema.schema.cells_in(reader.read(name, {}))
         self._known(name)
         described: set[str] = set()
         for described_sets in self.attributes:
@@ -118,7 +125,7 @@ class CellSets:
             levels = described_sets.levels_in(name) if attribute and attribute not in described else None
             described.add(attribute)
             if levels is not None:
-                return np.isin(schema.schema.levels_of(attribute), levels)
+                return schema.schema.cells_in({attribute: levels})
         if name in self.aliases:
             return self.cells(schema, self.aliases[name])
         if name.startswith(_NOT):
@@ -128,13 +135,15 @@ class CellSets:
 
     def _known(self, name: str) -> None:
         bare = name.removeprefix(_NOT)
+        if _IS in bare:
+            return
         known = {_ALL, *self.aliases, *(one for item in self.attributes for one in item.sets)}
         ages = _AGE.match(bare)
         words = {item.age_word for item in self.attributes if item.ages}
         if not {name, bare} & known and (ages is None or ages["word"] not in words):
             raise UsageError(
                 f"{name!r} names no set of cells.{nearest(bare, sorted(known))} Allowed are the names of the attributes, "
-                "'age 18+', 'age 5-9', 'not x' and 'x | y'"
+                "'age 18+', 'age 5-9', 'not x', 'x | y', and levels of an attribute of the schema, such as 'sex=0'"
             )
 
 
@@ -177,33 +186,17 @@ def _attribute(raw: Mapping[str, Any], where: str) -> AttributeSets:
         )
     if raw.get("record", "person") not in ("person", "household"):
         raise ConfigError(f"{where}.record: allowed: person, household")
+    problems = Problems()
+    read_sets = {
+        str(name): LevelSets(levels, {}).read(items, f"sets.{name}", problems) for name, items in sets.items()
+    }
+    problems.raise_if_any(where)
     return AttributeSets(
         tuple(names),
         levels,
         ProtectedUnit(raw.get("record", "person")),
         str(raw.get("beside", "")),
-        {str(name): read_levels(items, levels, f"{where}.sets.{name}") for name, items in sets.items()},
+        read_sets,
         tuple(ages),
         str(raw.get("age_word", "age")),
     )
-
-
-def read_levels(items: object, levels: int, where: str) -> tuple[int, ...]:
-    """Levels from whole numbers and runs such as ``"3-7"``.
-
-    Example:
-        >>> read_levels([0, "3-5"], 8, "sets.x")
-        (0, 3, 4, 5)
-    """
-    numbers: list[int] = []
-    for item in items if isinstance(items, list) else [None]:
-        ends = re.fullmatch(r"(\d+)-(\d+)", item) if isinstance(item, str) else None
-        if ends:
-            numbers += range(int(ends[1]), int(ends[2]) + 1)
-        elif isinstance(item, int) and not isinstance(item, bool):
-            numbers.append(item)
-        else:
-            raise ConfigError(f'{where}: give a list of levels such as [0, "3-7"]')
-    if not numbers or len(set(numbers)) < len(numbers) or not 0 <= min(numbers) <= max(numbers) < levels:
-        raise ConfigError(f"{where}: give distinct levels from 0 to {levels - 1}")
-    return tuple(numbers)

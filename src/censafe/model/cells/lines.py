@@ -93,7 +93,7 @@ def parse_table(name: str, entry: Mapping[str, Any], schema: HistogramSchema) ->
     if unknown or lowest not in LOWEST:
         wrong = f"unknown key {unknown[0]}" if unknown else f"lowest is one of {', '.join(LOWEST)}"
         raise ConfigError(f"table {name}: {wrong}; allowed: {', '.join(sorted(_KEYS))}")
-    conditions = ConditionReader(name, schema)
+    conditions = ConditionReader(f"table {name}", schema)
     where = conditions.read(entry.get("where", ""), {})
     return CensusTable(
         name,
@@ -129,7 +129,7 @@ def query_table(
         >>> [(line.label, sorted(line.when)) for line in table.lines]
         [('hispanic 0', ['hispanic', 'votingage']), ('hispanic 1', ['hispanic', 'votingage'])]
     """
-    condition = ConditionReader(name, schema).read(where, {})
+    condition = ConditionReader(f"table {name}", schema).read(where, {})
     try:
         answers = schema.grouped(CellGroups(query))
     except ValueError as error:
@@ -203,8 +203,8 @@ def _below(lines: list[TableLine], place: int) -> tuple[int, ...]:
 class ConditionReader:
     """Reads conditions on the attributes of a schema, or on columns of their tables."""
 
-    def __init__(self, table: str, schema: HistogramSchema) -> None:
-        self._table = table
+    def __init__(self, place: str, schema: HistogramSchema) -> None:
+        self._place = place
         self._sizes = dict(zip(schema.schema.names, schema.schema.shape, strict=True))
         self._columns = {
             column: attribute
@@ -226,21 +226,23 @@ class ConditionReader:
             condition[attribute] = condition.get(attribute, levels) & levels
         return condition
 
+    def attribute(self, name: str) -> str | None:
+        """The attribute of that name, or with such a column; None where there is none."""
+        return name if name in self._sizes else self._columns.get(name)
+
     def _part(self, part: str) -> tuple[str, frozenset[int]]:
         """An attribute and its levels."""
         name, mark, values = part.partition("=")
-        attribute = name if name in self._sizes else self._columns.get(name)
+        attribute = self.attribute(name)
         if not mark or attribute is None:
             known = ", ".join((*self._sizes, *self._columns))
-            raise ConfigError(
-                f"table {self._table}: condition {part!r}: give one of {known}, = and its levels"
-            )
+            raise ConfigError(f"{self._place}: condition {part!r}: give one of {known}, = and its levels")
         values = self._numbered(attribute, values) if name == attribute else values
         problems = Problems()
         sets = LevelSets(self._sizes[attribute], self._tables.get(attribute, {}))
         raw: Any = values if name == attribute else {name: values.split(",")}
         levels = frozenset(sets.read(raw, name, problems))
-        problems.raise_if_any(f"table {self._table}")
+        problems.raise_if_any(f"{self._place}")
         return attribute, levels
 
     def _numbered(self, attribute: str, values: str) -> str:
@@ -253,7 +255,7 @@ class ConditionReader:
             if part.casefold() not in labels and not _NUMBERS.fullmatch(part):
                 known = self._labels[attribute]
                 raise ConfigError(
-                    f"table {self._table}: condition {attribute}={values}: {part!r} is no level.{nearest(part, known)} Allowed: {', '.join(known)}, "
+                    f"{self._place}: condition {attribute}={values}: {part!r} is no level.{nearest(part, known)} Allowed: {', '.join(known)}, "
                     f"or numbers from 0 to {len(known) - 1}"
                 )
         return ",".join(labels.get(part.casefold(), part) for part in parts)

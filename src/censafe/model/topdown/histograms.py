@@ -125,15 +125,10 @@ class HistogramSchema:
 
     @cached_property
     def _allowed(self) -> NDArray[np.bool_]:
-        shape = self.schema.shape
-        allowed = np.ones(shape, dtype=np.bool_)
+        allowed = np.ones(self.schema.cells, np.bool_)
         for rule in self.zeros:
-            levels = [
-                list(rule.when.get(attribute.name, range(attribute.levels)))
-                for attribute in self.schema.attributes
-            ]
-            allowed[np.ix_(*levels)] = False
-        return allowed.reshape(-1)
+            allowed &= ~self.schema.cells_in(rule.when)
+        return allowed
 
     @property
     def kind_attribute(self) -> str | None:

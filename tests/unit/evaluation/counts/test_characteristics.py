@@ -171,14 +171,32 @@ def test_attributes_of_ones_own_are_described_in_a_file() -> None:
     assert cells is not None and np.flatnonzero(cells).tolist() == [5]
 
 
+def test_a_set_may_be_levels_of_an_attribute_of_the_schema() -> None:
+    schema = schema_of("person", group=3, sex=2)
+    cells = SETS.cells(schema, ["group=1-2", "not female"])
+    assert cells is not None and np.flatnonzero(cells).tolist() == [2, 4]
+    either = SETS.cells(schema, ["group=0 | female"])
+    assert either is not None and np.flatnonzero(either).tolist() == [0, 1, 3, 5]
+    others = SETS.cells(schema, ["not group=0"])
+    assert others is not None and np.flatnonzero(others).tolist() == [2, 3, 4, 5]
+    assert SETS.cells(schema, ["tenure=1"]) is None
+    assert SETS.unmeasured(schema, ["group=0", "not tenure=1"]) == ("not tenure=1",)
+    with pytest.raises(ConfigError, match=r"set group=7: .*\n.*whole numbers from 0 to 2"):
+        SETS.cells(schema, ["group=7"])
+
+
 @pytest.mark.parametrize(
     ("attribute", "message"),
     [
         ({"levels": 2}, "give names"),
         ({"names": ["a"], "levels": 0}, "give names"),
         ({"names": ["a"], "levels": 2, "color": 1}, "unknown key color"),
-        ({"names": ["a"], "levels": 2, "sets": {"x": [2]}}, "distinct levels from 0 to 1"),
-        ({"names": ["a"], "levels": 2, "sets": {"x": ["0:1"]}}, "give a list of levels"),
+        (
+            {"names": ["a"], "levels": 2, "sets": {"x": [2]}},
+            r"sets\.x: give distinct levels, whole numbers from 0 to 1",
+        ),
+        ({"names": ["a"], "levels": 2, "sets": {"x": ["0:1"]}}, "distinct levels, whole numbers from 0 to 1"),
+        ({"names": ["a"], "levels": 2, "sets": {"x": []}}, "distinct levels, whole numbers from 0 to 1"),
         ({"names": ["a"], "levels": 2, "sets": [1]}, "lists of levels by name"),
         ({"names": ["a"], "levels": 2, "ages": [18, 0]}, "rising"),
         ({"names": ["a"], "levels": 2, "record": "dog"}, "person, household"),

@@ -101,7 +101,7 @@ def _repeated(
         raise ConfigError(
             f"table {base.name}{suffix}: the iteration {suffix} does not exist for {base.histogram}"
         )
-    conditions = ConditionReader(base.name + suffix, schema)
+    conditions = ConditionReader(f"table {base.name}{suffix}", schema)
     words = iteration["words"]
     of = f" with a householder who is {words}" if households else f": people who are {words}"
     return replace(
