@@ -171,6 +171,7 @@ class TableKeywords(TypedDict, total=False):
         query: one or more queries, each a table of its own (Q1, Q2, ...): attributes and recodes of the schema joined by ``*``, ``total``, or ``detailed``.
         histogram: that the queries count, such as ``persons``; the first that has their attributes without.
         where: condition on the records that the queries count, by number or label: ``sex=female & age=1-4``.
+        tables_file: TOML of tables of one's own, under ``[tables.NAME]`` as in a configuration.
         confidence: of the intervals; 0.9 without.
         progress: receives stages; none without.
     """
@@ -187,6 +188,7 @@ class TableKeywords(TypedDict, total=False):
     query: str | Sequence[str]
     histogram: str | None
     where: str
+    tables_file: str | Path | None
     confidence: Fraction | int | str
     progress: Observer | None
 

@@ -335,6 +335,7 @@ class _TableOptions:
     query: str | Sequence[str] = ()
     histogram: str | None = None
     where: str = ""
+    tables_file: str | Path | None = None
     confidence: Fraction | int | str = Fraction(9, 10)
     progress: Observer | None = None
 
@@ -355,11 +356,32 @@ class _TableOptions:
             raise UsageError("`estimates` are read for intervals; ask for linear `intervals`, too")
         if (options.where or options.histogram) and not options.query:
             raise UsageError("`where` and `histogram` are of a `query`; give one")
-        if options.query and options.intervals == "linear":
+        if (options.query or options.tables_file) and options.intervals == "linear":
             raise UsageError(
-                "a `query` has intervals of `replicates`; linear estimates are of tables that the run names"
+                "a `query` and a table of `tables_file` have intervals of `replicates`; linear estimates are of tables that the run names"
             )
         return options
+
+    def own_tables(self, source: TableSource) -> list[CensusTable]:
+        """The tables of the file."""
+        from censafe.model.cells.lines import parse_table
+        from censafe.model.entries import require_keys
+        from censafe.model.parsing import read_toml
+
+        if self.tables_file is None:
+            return []
+        path = Path(self.tables_file)
+        document = read_toml(path)
+        require_keys(document, path.name, ("tables",))
+        tables = []
+        for name, entry in document["tables"].items():
+            histogram = entry.get("histogram") if isinstance(entry, Mapping) else None
+            if histogram not in source.histogram_names:
+                raise ConfigError(
+                    f"{path.name}, tables.{name}.histogram: give one of {', '.join(source.histogram_names)}"
+                )
+            tables.append(parse_table(name, entry, source.histogram(histogram)))
+        return tables
 
     def queries(self, source: TableSource) -> list[CensusTable]:
         """A table for each query, of the histogram that is named, or of the first whose schema has its attributes."""
@@ -459,7 +481,11 @@ def _chosen_tables(
     from censafe.products.topdown.census_tables.source import is_published, require_published
 
     source = options.source(run)
-    named = [*map(source.named, dict.fromkeys(names)), *options.queries(source)]
+    named = [
+        *map(source.named, dict.fromkeys(names)),
+        *options.own_tables(source),
+        *options.queries(source),
+    ]
     places = options.places(source, geography)
     for table in named:
         source.require(table)

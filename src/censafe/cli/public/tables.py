@@ -41,6 +41,12 @@ from censafe.cli.summary import json_option, show_summary
     help="Condition on records of --query, by number or label: 'sex=female & age=1-4'.",
 )
 @click.option(
+    "--tables-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="TOML with tables of your own, under [tables.NAME] as in a configuration: a title, a universe, a histogram, and lines with conditions.",
+)
+@click.option(
     "--geography",
     metavar="LEVEL",
     help="us, state, county, tract, block_group or block; of a run folder also place, cousub or aiannh (American Indian, Alaska Native and Hawaiian areas); of "
@@ -115,6 +121,7 @@ def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool,
       censafe tables dhc --geography block --out tables/
       censafe tables redistricting --table P2 --areas districts.csv
       censafe tables northland --query "age * sex" --where "citizenship=other" --geography municipality
+      censafe tables dhc --tables-file mine.toml --geography tract
       censafe tables dhc --table P12 --geography county --intervals replicates
       censafe tables dhc --table P12 --geography county --intervals linear
       censafe tables microdata/ --table P12 --geography county --intervals linear --estimates estimates/
@@ -171,9 +178,9 @@ def _print(run: Path, options: dict[str, Any], observer: TerminalObserver, *, as
     import censafe
     from censafe.model.safe_text import csv_table
 
-    if "names" not in options and "query" not in options:
+    if not {"names", "query", "tables_file"} & set(options):
         raise click.UsageError(
-            "Name tables (--table) or queries (--query), or a file or folder for all tables (--out)."
+            "Name tables (--table), queries (--query) or a file of tables (--tables-file), or a file or folder for all tables (--out)."
         )
     rows = censafe.tables(run, options.pop("names", ()), **options, progress=observer).arrow
     if as_json:

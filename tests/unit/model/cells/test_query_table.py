@@ -93,11 +93,25 @@ def test_a_query_counts_what_a_table_of_the_run_counts(tmp_path: Path) -> None:
     adults = {row["GEOID"]: row["value"] for row in table if row["variable"] == "P3_001N"}
     assert {row["GEOID"]: row["value"] for row in shown.to_pylist() if row["table"] == "Q1"} == adults
     assert sum(row["value"] for row in shown.to_pylist() if row["table"] == "Q2") == sum(adults.values())
+    mine = tmp_path / "mine.toml"
+    entry = 'title = "ADULTS"\nuniverse = "People"\nhistogram = "persons"\n'
+    lines = "lines = '''\nTotal: | votingage=1\n. Hispanic | hispanic=1\n'''\n"
+    mine.write_text(f"[tables.A1]\n{entry}{lines}", encoding="utf-8")
+    own = censafe.tables(run, geography="county", tables_file=mine).arrow.to_pylist()
+    assert {row["GEOID"]: row["value"] for row in own if row["variable"] == "A1_001N"} == adults
+    hispanic = [row["value"] for row in shown.to_pylist() if row["variable"] == "Q2_002N"]
+    assert [row["value"] for row in own if row["variable"] == "A1_002N"] == hispanic
+    homes, none = tmp_path / "homes.toml", tmp_path / "none.toml"
+    homes.write_text(mine.read_text(encoding="utf-8").replace("persons", "homes"), encoding="utf-8")
+    none.write_text("[table.A1]\n", encoding="utf-8")
     for options, words in (
+        ({"tables_file": homes}, r"homes\.toml, tables\.A1\.histogram: give one of persons, units"),
+        ({"tables_file": none}, "missing keys"),
+        ({"tables_file": mine, "intervals": "linear"}, "have intervals of `replicates`"),
         ({"where": "sex=1"}, "are of a `query`"),
         ({"query": "h1", "histogram": "persons"}, "neither an attribute"),
         ({"query": "h1", "histogram": "homes"}, "Allowed: persons, units"),
-        ({"query": "h1", "intervals": "linear"}, "has intervals of `replicates`"),
+        ({"query": "h1", "intervals": "linear"}, "have intervals of `replicates`"),
     ):
         with pytest.raises((UsageError, ConfigError), match=words):
             censafe.tables(run, geography="county", **options)
