@@ -226,7 +226,7 @@ def release_records(
     layout = getattr(configuration.checked, "read", None)
     if layout is None:
         raise UsageError(f"{configuration.source} has no table [read], which says what the data frames are")
-    known = {*layout.files.values(), layout.geography.areas} - {"records"}
+    known = {*layout.files.values(), *(layout.geography.areas if layout.geography.listed else ())}
     if set(frames) != known:
         raise UsageError(
             f"data frames for {', '.join(frames) or 'nothing'}; allowed: one for each of {', '.join(sorted(known))}, as [read] names them"

@@ -163,6 +163,7 @@ def extras_of(
         ),
         planner.effort(config, wishes.size, wishes.estimated),
         overrides or {},
+        planner.area_errors(config, wishes.estimated),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from censafe.errors import UsageError
 from censafe.planning.explorer.sheets import ExplorerSheet
-from censafe.planning.prices.extras import Effort
+from censafe.planning.prices.extras import AreaErrors, Effort
 from censafe.planning.prices.rows import PlanReport
 from censafe.planning.prices.table_work import EstimatedTables
 from censafe.planning.prices.targets import TargetQuery
@@ -58,6 +58,9 @@ class Planner(Protocol):
         self, config: Any, size: int | None, estimated: EstimatedTables | None = None
     ) -> Effort | None:
         """Expected time and memory of a run over so many records or blocks, None for the nation, with estimates of some tables; None where no rate is known."""
+
+    def area_errors(self, config: Any, estimated: EstimatedTables | None) -> tuple[AreaErrors, ...]:
+        """Errors of areas off the spine beside those on it, where the data list both; none of a product whose areas all nest."""
 
 
 class Recipe(Protocol):

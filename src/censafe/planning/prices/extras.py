@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -206,6 +206,22 @@ class Conversion:
 
 
 @dataclass(frozen=True)
+class AreaErrors:
+    """How far unbiased estimates of one kind of areas are off, by the tree that is the spine.
+
+    Args:
+        areas: number of areas.
+        errors: by the columns of the spine, that of the configuration first: the root of the mean variance over areas and answers of the query.
+    """
+
+    histogram: str
+    kind: str
+    query: str
+    areas: int
+    errors: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Extras:
     """Parts of a report that are computed on request."""
 
@@ -216,6 +232,7 @@ class Extras:
     expected: tuple[Expected, ...] = ()
     effort: Effort | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
+    areas: tuple[AreaErrors, ...] = ()
 
 
 def conversions_of(report: PlanReport, deltas: Sequence[Fraction]) -> tuple[Conversion, ...]:
@@ -263,7 +280,18 @@ def extras_sentences(extras: Extras) -> tuple[str, ...]:
         lines += [line for meaning in extras.meanings for line in meaning_sentences(meaning)]
     if extras.effort:
         lines += effort_sentences(extras.effort)
+    lines += _area_sentences(extras.areas)
     return tuple(lines)
+
+
+def _area_sentences(areas: Sequence[AreaErrors]) -> Iterator[str]:
+    """A line for every kind of areas and query, under one that says what the numbers are."""
+    if areas:
+        spines = " | ".join(areas[0].errors)
+        yield f"Standard deviation of unbiased estimates of areas, by the tree that is the spine ({spines}; the first is the configuration's):"
+    for one in areas:
+        errors = " | ".join(f"{upper(error, 2):.2f}" for error in one.errors.values())
+        yield f"  {one.histogram}.{one.query}, {one.areas:,} {one.kind}: {errors}"
 
 
 def extras_record(extras: Extras) -> dict[str, Any]:
@@ -298,4 +326,6 @@ def extras_record(extras: Extras) -> dict[str, Any]:
         record["meaning"] = [meaning_record(meaning) for meaning in extras.meanings]
     if extras.effort:
         record["effort"] = effort_record(extras.effort)
+    if extras.areas:
+        record["areas"] = [asdict(one) for one in extras.areas]
     return record

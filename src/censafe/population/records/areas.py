@@ -6,7 +6,7 @@ the areas of one area above it, in the order of the codes. So geocodes are cut b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -19,9 +19,19 @@ from censafe.geography.geocodes import unpack_geocodes
 from censafe.model.safe_text import csv_text
 from censafe.population.files.relation import engine_errors, one_row, quote_list
 from censafe.population.findings import Finding, Severity, finding
-from censafe.population.records.layout import LONGEST_CODE, RECORDS, AreaRule, TextForm
+from censafe.population.records.layout import (
+    AREA_CODES,
+    LONGEST_CODE,
+    OTHER_AREAS,
+    AreaRule,
+    TextForm,
+)
 from censafe.population.records.sources import Scanned, identifier
 
+MOST_COMBINATIONS = 20_000_000
+"""Lowest areas that a list for each of two trees may make."""
+OTHER_TREE = "other_tree"
+"""Table of the engine with the areas of another tree: a column for each of its columns."""
 LEAVES = "leaves"
 """Table of the engine with the lowest areas: a column for each level, ``leaf`` (position in the order of the codes) and ``geocode``."""
 _FIX = "correct the list of areas"
@@ -43,10 +53,15 @@ class AreaLevel:
 
 @dataclass(frozen=True)
 class AreaCodes:
-    """Public. Codes and geocodes of all areas, the widest level first."""
+    """Public. Codes and geocodes of all areas, the widest level first.
+
+    Args:
+        others: by column of another tree, codes of the areas in which the lowest areas lie.
+    """
 
     columns: tuple[str, ...]
     levels: tuple[AreaLevel, ...]
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def names(self) -> dict[str, str]:
@@ -58,8 +73,14 @@ class AreaCodes:
         }
 
     @property
-    def text(self) -> str:
-        """A row an area as comma-separated text: level, geocode, and the codes of the area and of those above it."""
+    def files(self) -> dict[str, str]:
+        """Files of a run folder, by name: every area with its codes, and every lowest area with those of another tree in which it lies."""
+        if not self.others:
+            return {AREA_CODES: self._table()}
+        rows = zip(self.levels[-1].geocodes.tolist(), *self.others.values(), strict=True)
+        return {AREA_CODES: self._table(), OTHER_AREAS: csv_text([("geocode", *self.others), *rows])}
+
+    def _table(self) -> str:
         rows = [("level", "geocode", *self.columns)]
         for level in self.levels:
             rows += [
@@ -76,20 +97,29 @@ def path_columns(rule: AreaRule) -> list[str]:
 
 def path_sql(rule: AreaRule, form: TextForm) -> list[str]:
     """The code of each level as text without blanks around it, NULL where it is missing; of columns under their names."""
-    missing = quote_list(form.missing) or "''"
-    texts = [f"trim(CAST({identifier(column)} AS VARCHAR))" for column in rule.columns]
+    codes = [_code_sql(f"trim(CAST({identifier(column)} AS VARCHAR))", form) for column in rule.columns]
     if rule.lengths:
-        ends = [f"left({texts[0]}, {length})" for length in rule.lengths[:-1]]
-        texts = [*ends, texts[0]]
-    return [f"CASE WHEN {text} IN ({missing}) THEN NULL ELSE {text} END AS {name}" for text, name in zip(texts, path_columns(rule), strict=True)]  # fmt: skip
+        text = f"trim(CAST({identifier(rule.columns[0])} AS VARCHAR))"
+        codes = [*(_code_sql(f"left({text}, {length})", form) for length in rule.lengths[:-1]), *codes]
+    return [f"{code} AS {name}" for code, name in zip(codes, path_columns(rule), strict=True)]
+
+
+def _code_sql(text: str, form: TextForm) -> str:
+    """A code, NULL where it is missing."""
+    return f"CASE WHEN {text} IN ({quote_list(form.missing) or chr(39) * 2}) THEN NULL ELSE {text} END"
 
 
 def list_areas(
     con: duckdb.DuckDBPyConnection, tables: Sequence[Scanned], rule: AreaRule, form: TextForm
 ) -> list[Finding]:
-    """Make the table :data:`LEAVES` from a list of areas, or from the records themselves; findings of the list."""
+    """Make the table :data:`LEAVES` from a list of areas, from one of each tree, or from the records themselves; findings of the lists."""
     paths, levels = ", ".join(path_sql(rule, form)), path_columns(rule)
-    every = " UNION ALL ".join(f"SELECT {paths} FROM ({table.sql(rule.columns)})" for table in tables)
+    rows = (
+        _combined(con, tables, rule)
+        if len(rule.areas) > 1
+        else " UNION ALL ".join(table.sql(rule.all_columns) for table in tables)
+    )
+    every = f"SELECT {paths} FROM ({rows})"
     with engine_errors("the list of areas"):
         con.execute(
             f"CREATE OR REPLACE TEMP TABLE listed AS SELECT *, count(*) AS times FROM ({every}) GROUP BY ALL"
@@ -98,7 +128,7 @@ def list_areas(
     long = " OR ".join(f"length({name}) > {LONGEST_CODE}" for name in levels)
     label = "the list of areas" if not tables else tables[0].label
     findings: list[Finding] = []
-    if rule.areas != RECORDS:
+    if rule.listed:
         missing, twice, too_long = one_row(
             con, f"SELECT coalesce(sum(times) FILTER (WHERE NOT ({complete})), 0), coalesce(sum(times - 1) FILTER (WHERE {complete}), 0), "
             f"coalesce(sum(times) FILTER (WHERE {long}), 0) FROM listed",
@@ -113,6 +143,51 @@ def list_areas(
         )
     _number(con, rule, complete, long)
     findings += _suspicious(con, rule, label)
+    if rule.other_tree:
+        findings += _other_tree(con, rows, rule, form, label)
+    return findings
+
+
+def _combined(con: duckdb.DuckDBPyConnection, lists: Sequence[Scanned], rule: AreaRule) -> str:
+    """All combinations of the lowest areas of two trees."""
+    rows = [one.sql(columns) for one, columns in zip(lists, rule.columns_of_lists, strict=True)]
+    with engine_errors("the lists of areas"):
+        first, second = (int(one_row(con, f"SELECT count(*) FROM ({one})")[0]) for one in rows)
+    if first * second > MOST_COMBINATIONS:
+        raise DataError(
+            f"read.areas: {first:,} and {second:,} areas in the two lists make {first * second:,} combinations; allowed: at most {MOST_COMBINATIONS:,}; "
+            "fix: give one list of those combinations that there are"
+        )
+    return f"SELECT * FROM ({rows[0]}) CROSS JOIN ({rows[1]})"
+
+
+def _other_tree(
+    con: duckdb.DuckDBPyConnection, rows: str, rule: AreaRule, form: TextForm, label: str
+) -> list[Finding]:
+    """Make the table :data:`OTHER_TREE`; findings where codes are missing or areas do not nest."""
+    codes = [
+        f"{_code_sql(f'trim(CAST({identifier(name)} AS VARCHAR))', form)} AS {identifier(name)}"
+        for name in rule.other_tree
+    ]
+    with engine_errors("the list of areas"):
+        con.execute(
+            f"CREATE OR REPLACE TEMP TABLE {OTHER_TREE} AS SELECT DISTINCT {', '.join(codes)} FROM ({rows})"
+        )
+    findings: list[Finding] = []
+    for above, below in pairwise(rule.other_tree):
+        with engine_errors("the list of areas"):
+            missing, several = one_row(
+                con, f"SELECT count(*) FILTER (WHERE n = 0), count(*) FILTER (WHERE n > 1) FROM (SELECT count(DISTINCT {identifier(above)}) AS n "
+                f"FROM {OTHER_TREE} WHERE {identifier(below)} IS NOT NULL GROUP BY {identifier(below)})",
+            )  # fmt: skip
+        findings += finding(
+            label, above, "missing", int(missing), f"areas of {below} without a code of {above}",
+            f"text of 1 to {LONGEST_CODE} characters in every column", _FIX,
+        )  # fmt: skip
+        findings += finding(
+            label, above, "not-nested", int(several), f"areas of {below} that lie in several areas of {above}", "areas of one tree within those above them",
+            _FIX,
+        )  # fmt: skip
     return findings
 
 
@@ -152,7 +227,7 @@ def _number(con: duckdb.DuckDBPyConnection, rule: AreaRule, complete: str, long:
 def _suspicious(con: duckdb.DuckDBPyConnection, rule: AreaRule, label: str) -> list[Finding]:
     """Codes that are those of other areas without their leading zero, or numbers with decimals."""
     findings: list[Finding] = []
-    severity: Severity = "stop" if rule.areas == RECORDS else "warn"
+    severity: Severity = "warn" if rule.listed else "stop"
     for place, name in enumerate(path_columns(rule)):
         column = rule.columns[min(place, len(rule.columns) - 1)]
         if rule.lengths and place < len(rule.lengths) - 1:
@@ -194,7 +269,14 @@ def read_codes(con: duckdb.DuckDBPyConnection, rule: AreaRule) -> tuple[NDArray[
     columns = (
         rule.columns if not rule.lengths else tuple(f"{rule.columns[0]}_{length}" for length in rule.lengths)
     )
-    return codes, AreaCodes(columns, tuple(levels_of_codes))
+    others = {}
+    if rule.other_tree:
+        with engine_errors("the list of areas"):
+            table = con.execute(
+                f"SELECT t.* FROM {LEAVES} l JOIN {OTHER_TREE} t ON l.{levels[-1]} = t.{identifier(rule.other_tree[-1])} ORDER BY l.geocode"
+            ).to_arrow_table()
+        others = {name: tuple(table[name].to_pylist()) for name in rule.other_tree}
+    return codes, AreaCodes(columns, tuple(levels_of_codes), others)
 
 
 def repeated_codes(codes: AreaCodes) -> dict[str, int]:

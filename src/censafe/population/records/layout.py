@@ -19,6 +19,10 @@ DELIMITERS: Final = (",", ";", "|", "\t")
 LONGEST_CODE: Final = 64
 RECORDS: Final = "records"
 """In the place of a list of areas: the areas that have records are the list."""
+AREA_CODES: Final = "areas.csv"
+"""Codes and geocodes of all areas, in the folder of a run."""
+OTHER_AREAS: Final = "other_areas.csv"
+"""Areas of the other tree in which each lowest area lies: a list for ``--areas``."""
 
 Table = Literal["persons", "households"]
 TABLES: Final[tuple[Table, ...]] = ("persons", "households")
@@ -89,14 +93,37 @@ class AreaRule:
         columns: one for each level, or one for all.
         lengths: characters of the code that are the area of each level, where one column holds all; empty otherwise.
         digits: of the number of an area among those of one area above it.
-        areas: file with the list of the lowest areas, or :data:`RECORDS`.
+        areas: file with the list of the lowest areas, or :data:`RECORDS`; or a list for each of two trees, whose lowest areas are combined.
+        other_tree: columns of a tree that the levels do not nest with, from coarse to fine; the areas of the lowest level are those parts of the
+            lowest areas of the spine that lie in one area of its finest column.
     """
 
     levels: tuple[str, ...]
     columns: tuple[str, ...]
     digits: tuple[int, ...]
-    areas: str
+    areas: tuple[str, ...]
     lengths: tuple[int, ...] = ()
+    other_tree: tuple[str, ...] = ()
+
+    @property
+    def listed(self) -> bool:
+        """Whether files list the areas, and not the records."""
+        return self.areas != (RECORDS,)
+
+    @property
+    def record_columns(self) -> tuple[str, ...]:
+        """The columns that records have."""
+        return self.columns if self.listed else self.all_columns
+
+    @property
+    def all_columns(self) -> tuple[str, ...]:
+        """The columns that one list of the areas has."""
+        return tuple(dict.fromkeys([*self.columns, *self.other_tree]))
+
+    @property
+    def columns_of_lists(self) -> tuple[tuple[str, ...], ...]:
+        """The columns of each list, one for all or one a tree."""
+        return (self.all_columns,) if len(self.areas) == 1 else (self.columns[:-1], self.other_tree)
 
 
 @dataclass(frozen=True, eq=False)

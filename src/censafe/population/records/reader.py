@@ -27,7 +27,6 @@ from censafe.population.records.areas import (
 )
 from censafe.population.records.layout import (
     LONGEST_CODE,
-    RECORDS,
     AttributeRule,
     RecordHistogram,
     RecordLayout,
@@ -79,7 +78,10 @@ class RecordData:
 def record_files(layout: RecordLayout, folder: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """The files with records, and the public list of areas, before any is opened."""
     records = tuple(path for pattern in layout.files.values() for path in matching(folder, pattern))
-    public = () if layout.geography.areas == RECORDS else matching(folder, layout.geography.areas)
+    rule = layout.geography
+    public = (
+        tuple(path for pattern in rule.areas for path in matching(folder, pattern)) if rule.listed else ()
+    )
     return records, public
 
 
@@ -129,8 +131,10 @@ class _Reading:
         for table, pattern in layout.files.items():
             self._tables[table] = Scanned(open_sources(con, folder, pattern, form, scratch))
         self._listed: tuple[Scanned, ...] = ()
-        if layout.geography.areas != RECORDS:
-            self._listed = (Scanned(open_sources(con, folder, layout.geography.areas, form, scratch)),)
+        if layout.geography.listed:
+            self._listed = tuple(
+                Scanned(open_sources(con, folder, one, form, scratch)) for one in layout.geography.areas
+            )
         self._facts: list[TableFacts] = []
         self._counts: dict[tuple[str, str], NDArray[np.int64]] = {}
 
@@ -176,7 +180,7 @@ class _Reading:
     @property
     def _located(self) -> tuple[Table, ...]:
         """Tables that have the columns of the areas themselves."""
-        columns = self._layout.geography.columns
+        columns = self._layout.geography.record_columns
         return tuple(table for table, scanned in self._tables.items() if all(map(scanned.has, columns)))
 
     def _data(self, codes: AreaCodes | None = None, blocks: BlockData | None = None) -> RecordData:
@@ -196,7 +200,7 @@ class _Reading:
         """Columns that are read of a table itself."""
         layout, scanned, rules = self._layout, self._tables[table], self._rules(table)
         columns = [
-            *(layout.geography.columns if rules else ()),
+            *(layout.geography.record_columns if rules else ()),
             *(name for rule in rules for name in rule.columns),
         ]
         joined = self._tables.get("households") if table == "persons" and layout.key else None
@@ -207,7 +211,7 @@ class _Reading:
         """Columns of households that persons take from theirs."""
         own = self._own_columns("persons")
         columns = [
-            *self._layout.geography.columns,
+            *self._layout.geography.record_columns,
             *(name for rule in self._rules("persons") for name in rule.columns),
         ]
         return tuple(name for name in dict.fromkeys(columns) if name not in own)
@@ -217,9 +221,10 @@ class _Reading:
             self._findings += [one for source in scanned.sources for one in source.findings]
             if not self._stops():
                 self._findings += scanned.missing(self._own_columns(table))
-        for scanned in self._listed:
+        lists = zip(self._listed, self._layout.geography.columns_of_lists, strict=False)
+        for scanned, columns in lists:
             self._findings += [one for source in scanned.sources for one in source.findings]
-            self._findings += scanned.missing(self._layout.geography.columns)
+            self._findings += scanned.missing(columns)
         if not self._stops() and "persons" in self._tables:
             self._check_relation(set(self._joined_columns()))
 
@@ -463,7 +468,7 @@ class _Reading:
                          "write the columns as text")  # fmt: skip
         left = rows - lost - decimals
         findings += finding(label, columns, "unknown-area", left, "rows of areas that are not in the list of areas",
-                         f"areas of {rule.areas}", "add the area to the list, or correct the codes of the rows")  # fmt: skip
+                         f"areas of {' and '.join(rule.areas)}", "add the area to the list, or correct the codes of the rows")  # fmt: skip
         return findings
 
     # counting

@@ -20,7 +20,7 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Descents, Estimates, estimate_levels
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.folder import (
-    AREA_CODES,
+    AREA_FILES,
     ESTIMATE_FILES,
     RUN_FACTS,
     level_reader,
@@ -63,12 +63,8 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
         source: NoiseSource = "seeded" if manifest.test_key else "system"
         estimates = estimate_all(config, public, read, options, source)
         names = stored_names(options.names, out, manifest, census=area_names(config).census)
-        codes = ""
-        if AREA_CODES in manifest.outputs:
-            verify_outputs(
-                out, replace(manifest, parts=(), outputs={AREA_CODES: manifest.outputs[AREA_CODES]})
-            )
-            codes = (out / AREA_CODES).read_text(encoding="utf-8")
+        own = {name: manifest.outputs[name] for name in AREA_FILES if name in manifest.outputs}
+        verify_outputs(out, replace(manifest, parts=(), outputs=own))
         intervals = None
         if options.intervals is not None:
             interval_source = IntervalSource(config, estimates, read, options.workers, names)
@@ -83,7 +79,7 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
             options.confidence,
             intervals=intervals,
             names=names,
-            area_codes=codes,
+            area_files={name: (out / name).read_text(encoding="utf-8") for name in own},
         )
         with observer.stage("publish"):
             publish(out, folder.staging, release, observer=observer, workers=options.workers)

@@ -31,6 +31,7 @@ from censafe.model import PartPlan, SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
+from censafe.population.records.layout import AREA_CODES, OTHER_AREAS
 from censafe.products.run.measurement_store import MeasurementFiles
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
@@ -178,8 +179,8 @@ def constraints_of(
 
 GEOGRAPHY: Final = "measurements/geography.parquet"
 TOTALS: Final = "measurements/exact_totals.csv"
-AREA_CODES: Final = "areas.csv"
-"""Codes and geocodes of areas, where the records have codes of their own."""
+AREA_FILES: Final = (AREA_CODES, OTHER_AREAS)
+"""Files with codes and geocodes of areas, where the records have codes of their own."""
 RUN_FACTS: Final = (GEOGRAPHY, TOTALS, CONFIGURATION)
 """Files of a run folder beside its measurements."""
 ESTIMATES: Final = "table_estimates.parquet"

@@ -25,7 +25,6 @@ from censafe.model.proven import proven
 from censafe.model.topdown.constraints import FacilityCounts
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram
 from censafe.planning.numbers import loss_text
-from censafe.population.records.layout import RECORDS
 from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order, load_config
 from censafe.products.topdown.configuration.layout import histogram_layout
 from censafe.products.topdown.configuration.shipped import shipped_schemas
@@ -249,7 +248,7 @@ def exact_levels(histogram: MeasuredHistogram) -> tuple[str, ...]:
 
 def lists_occupied(config: TopdownConfig) -> bool:
     """Whether the areas that have records are published exactly, since no list of areas says which there are."""
-    return config.read is not None and config.read.geography.areas == RECORDS
+    return config.read is not None and not config.read.geography.listed
 
 
 def counted_units(histogram: MeasuredHistogram) -> str:

@@ -26,7 +26,7 @@ from censafe.model.topdown.constraints import PublishedAnswers
 from censafe.model.topdown.histograms import MeasuredHistogram, Stack
 from censafe.planning.numbers import decimal_text, loss_text
 from censafe.planning.prices.counts import TableCounts, counts_of_queries
-from censafe.planning.prices.extras import Effort, effort_of, rate_of
+from censafe.planning.prices.extras import AreaErrors, Effort, effort_of, rate_of
 from censafe.planning.prices.program import Term
 from censafe.planning.prices.rows import PlanReport, QueryFacts, QueryShare, plan_report
 from censafe.planning.prices.table_work import EstimatedTables
@@ -98,6 +98,13 @@ def effort(
             "blocks"
         )
     return None
+
+
+def area_errors(config: TopdownConfig, estimated: EstimatedTables | None) -> tuple[AreaErrors, ...]:
+    """Errors of the areas of two trees that do not nest, with each of them as the spine, from the list of areas of the data."""
+    from censafe.products.topdown import area_errors as errors
+
+    return () if estimated is None or estimated.data is None else errors.area_errors(config, estimated.data)
 
 
 def budgets_of(config: TopdownConfig) -> dict[str, Fraction]:

@@ -11,6 +11,7 @@ from censafe.errors import OverspendError, UsageError
 from censafe.model.ahead import compile_ahead
 from censafe.planning.numbers import loss_text
 from censafe.population.findings import Finding
+from censafe.population.records.layout import OTHER_AREAS
 from censafe.products.run.account import one_file
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.measurement_store import MeasurementStore
@@ -59,6 +60,13 @@ def _outlook(config: TopdownConfig) -> RunAdvice:
     ]
     if config.choices.noisy_measurements == "lazy":
         commands = [("censafe card {out} --geoid CODE", "a one-page profile of an area with intervals")]
+    if config.read is not None and config.read.geography.other_tree:
+        commands.append(
+            (
+                f"censafe estimate {{out}} --intervals --areas {{out}}/{OTHER_AREAS}",
+                f"estimates with intervals for {' and '.join(config.read.geography.other_tree)}, areas off the spine",
+            )
+        )
     if {one.schema.name for one in config.histograms} & {"pl94-persons", "dhc-persons"}:
         commands.append(("censafe tables {out} --list", "the tables that can be made for any areas"))
     return RunAdvice(
@@ -89,7 +97,7 @@ class TopdownJob:
         self._results = results
         self._tables = tables
         self._names = names or {}
-        self._area_codes = ""
+        self._area_files: Mapping[str, str] = {}
         self._workers = workers
         self._lazy = config.choices.noisy_measurements == "lazy"
         self.plan = plan_release(config)
@@ -123,9 +131,9 @@ class TopdownJob:
         loaded = source.load()
         public, exact = loaded.facts, {name: list(levels) for name, levels in loaded.exact.items()}
         self._names = (
-            named_codes(loaded.names, self._names) if loaded.area_codes else {**loaded.names, **self._names}
+            named_codes(loaded.names, self._names) if loaded.area_files else {**loaded.names, **self._names}
         )
-        self._area_codes = loaded.area_codes
+        self._area_files = loaded.area_files
         del loaded  # what a level needed is let go when it is done
         return measured_estimates(
             self._config,
@@ -151,7 +159,7 @@ class TopdownJob:
                 release.ledger_total,
                 release.confidence,
                 names=self._names,
-                area_codes=self._area_codes,
+                area_files=self._area_files,
                 cited=cited_configurations(self._results),
             ),
             workers=self._workers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any, Final
 from censafe.estimation.topdown.levels.joint import impossible_blocks, joint_remarks
 from censafe.geography.area_names import NAMES
 from censafe.model.observer import Observer, SilentObserver
-from censafe.population.records.layout import RECORDS
 from censafe.products.run.options import write_names
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
@@ -22,12 +21,17 @@ from censafe.products.topdown.configuration.outputs import outputs_of, title_of
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.files import area_names, write_files
-from censafe.products.topdown.folder import AREA_CODES, ESTIMATE_FILES, RUN_FACTS, write_facts
+from censafe.products.topdown.folder import ESTIMATE_FILES, RUN_FACTS, write_facts
 from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.intake.spines import spine_document, spine_remarks
 from censafe.products.topdown.labels import COPIES
 from censafe.products.topdown.moves import paths_of
-from censafe.products.topdown.plan import counted_units, exact_levels, loss_statements
+from censafe.products.topdown.plan import (
+    counted_units,
+    exact_levels,
+    lists_occupied,
+    loss_statements,
+)
 from censafe.products.topdown.readings import loss_readings
 from censafe.publication.atomic import atomic_text, move_into_place
 from censafe.publication.certificate.anonymity import ExactFigures, anonymity_values
@@ -84,7 +88,7 @@ class TopdownRelease:
         ledger_total: what the ledger says the run spent; None for a test key.
         measured_here: whether the run measured, and can state what it protects; estimates from the files of others have no
             certificate and keep no measurements.
-        area_codes: codes and geocodes of areas as a table, where the records have codes of their own.
+        area_files: text of files with codes and geocodes of areas, by name, where the records have codes of their own.
         cited: configurations of the runs of the results that this one is held to, where all are known.
         intervals: what the manifest says of intervals, whose files are there already; None where there are none, and those of an
             earlier estimate go.
@@ -98,7 +102,7 @@ class TopdownRelease:
     measured_here: bool = True
     intervals: Mapping[str, Any] | None = None
     names: Mapping[str, str] | None = None
-    area_codes: str = ""
+    area_files: Mapping[str, str] = field(default_factory=dict)
     cited: Sequence[TopdownConfig] | None = None
 
     @property
@@ -136,9 +140,9 @@ def publish(
         if estimates.tables is not None:
             estimates.tables.write(staging, stamp)
         named = write_names(staging, areas.by_code, census=areas.census)
-        if release.area_codes:
-            atomic_text(staging / AREA_CODES, release.area_codes)
-            named = (*named, staging / AREA_CODES)
+        for name, text in release.area_files.items():
+            atomic_text(staging / name, text)
+            named = (*named, staging / name)
         if facts is not None:
             facts.result()
     if release.measured_here:
@@ -240,5 +244,6 @@ def _anonymity(release: TopdownRelease, readings: Sequence[Mapping[str, Any]]) -
         )
         for histogram in config.histograms
     ]
-    listed = config.read is not None and config.read.geography.areas == RECORDS
-    return anonymity_values(plan.total, plan.definition, readings, levels, exact, listed=listed)
+    return anonymity_values(
+        plan.total, plan.definition, readings, levels, exact, listed=lists_occupied(config)
+    )

@@ -63,7 +63,7 @@ def check_own_levels(document: Document, problems: Problems) -> tuple[GeoLevel, 
         return ()
     tables = [check_entry(item, f"levels[{place}]", _LEVEL_KEYS, problems) for place, item in enumerate(raw)]
     first = 1 if "prefix" in tables[0] else 0
-    usual = _usual_digits(len(tables) - first)
+    usual = level_digits(len(tables) - first)
     levels: list[GeoLevel] = []
     length = 0
     for place, table in enumerate(tables):
@@ -97,17 +97,30 @@ def check_own_levels(document: Document, problems: Problems) -> tuple[GeoLevel, 
     return tuple(levels)
 
 
-def _usual_digits(levels: int) -> list[int]:
+def level_digits(levels: int) -> list[int]:
     """Digits of the numbers of areas by level: four, six at the lowest, fewer where many levels share 18.
 
     Example:
-        >>> [_usual_digits(levels) for levels in (1, 3, 5)]
+        >>> [level_digits(levels) for levels in (1, 3, 5)]
         [[6], [4, 4, 6], [3, 3, 3, 3, 6]]
     """
     if levels < 1:
         return []
     upper = min(_USUAL_DIGITS, (_MOST_DIGITS - 6) // max(levels - 1, 1))
     return [upper] * (levels - 1) + [6] if upper > 1 else [max(1, _MOST_DIGITS // levels)] * levels
+
+
+def _digits(levels: Sequence[GeoLevel]) -> tuple[int, ...]:
+    """Digits of the number of an area of each level below the root."""
+    return tuple(below - above for above, below in pairwise([0, *(level.prefix or 0 for level in levels)]))
+
+
+def _lists_of_texts(value: object) -> list[list[str]]:
+    """A list of lists of texts; empty where it is something else."""
+    lists = value if isinstance(value, list) else []
+    if not all(isinstance(one, list) and all(isinstance(text, str) for text in one) for one in lists):
+        return []
+    return lists
 
 
 def read_settings(document: Document) -> str:
@@ -259,6 +272,8 @@ class ReadTable:
         problems, table = self._problems, self._table
         own = [level for level in levels if level.prefix]
         raw = table.get("geography")
+        if isinstance(raw, Mapping):
+            return self._two_trees(own, raw)
         columns = [raw] if isinstance(raw, str) else raw
         if (
             not isinstance(columns, list)
@@ -296,9 +311,55 @@ class ReadTable:
         if not isinstance(areas, str) or not areas.strip():
             problems.add("read.areas", _AREAS)
             return None
-        prefixes = [0, *(level.prefix or 0 for level in own)]
-        digits = tuple(below - above for above, below in pairwise(prefixes))
-        return AreaRule(tuple(level.name for level in own), tuple(columns), digits, areas.strip(), lengths)
+        return AreaRule(
+            tuple(level.name for level in own), tuple(columns), _digits(own), (areas.strip(),), lengths
+        )
+
+    def _two_trees(self, own: Sequence[GeoLevel], raw: Mapping[str, Any]) -> AreaRule | None:
+        """Areas of two trees that do not nest: the first is the spine, and its lowest areas are cut by those of the other."""
+        problems, table = self._problems, self._table
+        trees = _lists_of_texts(check_entry(raw, "read.geography", ("trees",), problems).get("trees"))
+        columns = [name for tree in trees for name in tree]
+        if len(trees) != 2 or not all((*trees, *columns)) or len(set(columns)) < len(columns):
+            problems.add(
+                "read.geography.trees",
+                'give two lists of columns, each from coarse to fine, such as [["region", "municipality"], ["grid10", "grid1"]]; the first is the spine. '
+                "Areas of a third geography are a list for --areas",
+            )
+            return None
+        spine, other = trees
+        names = [level.name for level in own]
+        if len(names) != len(spine) + 1:
+            problems.add(
+                "levels",
+                f"{len(names)} levels below the root ({listed(names)}) for the columns {listed(spine)}; give one for each, and a lowest one for the parts "
+                f"of {spine[-1]} in one area of {other[-1]}",
+            )
+            return None
+        if taken := sorted({*names} & {*other}):
+            problems.add(
+                "read.geography.trees",
+                f"{taken[0]} is the name of a level; areas off the spine have the names of their columns: give the level another name",
+            )
+            return None
+        if "lengths" in table:
+            problems.add("read.lengths", "codes of two trees stand in a column each; leave lengths out")
+        areas = table.get("areas")
+        (lists,) = _lists_of_texts([areas if isinstance(areas, list) else [areas]]) or [[]]
+        if len(lists) not in (1, len(trees)) or not all(one.strip() for one in lists):
+            problems.add(
+                "read.areas",
+                f'{_AREAS}; or a list for each tree, areas = ["municipalities.csv", "grid.csv"], whose areas all may lie in each other',
+            )
+            return None
+        return AreaRule(
+            tuple(names),
+            (*spine, other[-1]),
+            _digits(own),
+            tuple(one.strip() for one in lists),
+            (),
+            tuple(other),
+        )
 
     def _expression(self, raw: object, key: str) -> Expression | None:
         from censafe.population.records.expressions import check_expression

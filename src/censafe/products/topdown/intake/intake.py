@@ -62,14 +62,14 @@ class Loaded:
     Args:
         exact: by name of the histogram, exact histograms of every level, root first.
         names: of areas by GEOID, where the files with records have any; public.
-        area_codes: codes and geocodes of areas as a table, where the files have codes of their own; public.
+        area_files: text of files with codes and geocodes of areas, by name, where the records have codes of their own; public.
     """
 
     exact: Mapping[str, tuple[ExactHistograms, ...]] = field(repr=False)
     facts: PublicFacts
     findings: tuple[Finding, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
-    area_codes: str = field(default="", repr=False)
+    area_files: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class Intake(Closing):
@@ -305,7 +305,7 @@ class OwnIntake(Intake):
         loaded = self._added_up(
             blocks.others, blocks.spine, None, blocks.facilities, findings=data.findings, names=blocks.names
         )
-        return replace(loaded, area_codes="" if data.codes is None else data.codes.text)
+        return replace(loaded, area_files={} if data.codes is None else data.codes.files)
 
 
 class PublishedIntake(Intake):
