@@ -207,6 +207,14 @@ def test_a_stream_of_the_engine_stops_at_a_signal() -> None:
     _stopped(read)
 
 
+def test_an_interrupted_stream_is_no_unreadable_file() -> None:
+    """The engine may be interrupted before the signal is handled in the thread that reads the stream."""
+    with duckdb.connect() as con, pytest.raises(KeyboardInterrupt), engine_errors("records"):
+        batches = con.execute(STREAM).to_arrow_reader(1000)
+        threading.Timer(0.2, con.interrupt).start()
+        list(batches)
+
+
 def test_queries_of_other_threads_stop_at_a_signal() -> None:
     def count(con: duckdb.DuckDBPyConnection) -> None:
         with stream_of(con) as cursor, engine_errors("records"):
