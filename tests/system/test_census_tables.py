@@ -190,7 +190,7 @@ def test_the_list_of_tables_is_printed(censafe: CommandLine) -> None:
         (("--table", "H2", "--geography", "county"), "the records do not tell whether every block is urban or rural"),
         (("--table", "P1", "--geography", "us"), "geography 'us': the run does not publish it"),
         (("--table", "P1"), "name a --geography"),
-        (("--geography", "county"), "Name tables (--table) or queries (--query)"),
+        (("--geography", "county"), "Name tables (--table), queries (--query) or a file of tables"),
         (("--table", "P1", "--table", "P3", "--geography", "county", "--wide"), "2 tables do not stand in one row"),
         (("--table", "P1", "--geography", "county", "--out", "p1.txt"), "give a file that ends in .csv, .parquet, .xlsx, or a folder"),
         (("--table", "P1", "--table", "P13", "--geography", "county"), "medians and counts are not numbers of one kind"),
