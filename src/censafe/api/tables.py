@@ -373,12 +373,18 @@ class _TableOptions:
         path = Path(self.tables_file)
         document = read_toml(path)
         require_keys(document, path.name, ("tables",))
+        if not isinstance(document["tables"], Mapping):
+            raise ConfigError(f"{path.name}, tables: give a table for each, such as [tables.T1]")
         tables = []
         for name, entry in document["tables"].items():
             histogram = entry.get("histogram") if isinstance(entry, Mapping) else None
             if histogram not in source.histogram_names:
                 raise ConfigError(
                     f"{path.name}, tables.{name}.histogram: give one of {', '.join(source.histogram_names)}"
+                )
+            if name in source.tables:
+                raise ConfigError(
+                    f"{path.name}, tables.{name}: a table of the run has this name; give another one"
                 )
             tables.append(parse_table(name, entry, source.histogram(histogram)))
         return tables

@@ -28,6 +28,8 @@ class _Database(Interruptible, Protocol):
 
 _OPEN: Final[WeakKeyDictionary[Interruptible, type[Exception]]] = WeakKeyDictionary()
 """Databases and cursors in use, by any thread, and the error of a closed one: a signal is of the whole process, and so is this."""
+_INTERRUPTED: Final = "INTERRUPT Error"
+"""How Arrow's reader of a stream, which knows no exception of the database, begins to say that the database was interrupted."""
 _CHANGING: Final = RLock()  # a signal's handler may come while its own thread holds it
 
 
@@ -53,11 +55,15 @@ def interruptible(opened: Interruptible, closed: type[Exception]) -> None:
 
 @contextmanager
 def stream_of(con: _Database) -> Iterator[Any]:
-    """Yield a cursor for a stream of its own, which other queries do not end and :func:`interrupt_queries` does."""
+    """Yield a cursor for a stream of its own, which other queries do not end and :func:`interrupt_queries` does, with KeyboardInterrupt."""
     cursor = con.cursor()
     interruptible(cursor, _OPEN[con])
     try:
         yield cursor
+    except OSError as error:
+        if str(error).startswith(_INTERRUPTED):
+            raise KeyboardInterrupt from None
+        raise
     finally:
         with _CHANGING:
             _OPEN.pop(cursor, None)

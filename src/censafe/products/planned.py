@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from censafe.errors import ConfigError, UsageError
 from censafe.model import Definition
 from censafe.planning.numbers import decimal_text
-from censafe.planning.prices.extras import Expected, Extras, conversions_of, expected_of
+from censafe.planning.prices.extras import AreaErrors, Expected, Extras, conversions_of, expected_of
 from censafe.planning.prices.rows import PlanReport
 from censafe.planning.prices.table_work import EstimatedTables
 from censafe.planning.prices.targets import LEAST_MARGIN, MOST_MARGIN, Outcome, Request, achieve, parse_target
 from censafe.privacy.loss.margins import rho_for_margin
-from censafe.products.registry import Planner
+from censafe.products.registry import Planner, SpinePlanner
 
 if TYPE_CHECKING:
     from censafe.planning.prices.meaning import Meaning
@@ -163,8 +163,15 @@ def extras_of(
         ),
         planner.effort(config, wishes.size, wishes.estimated),
         overrides or {},
-        planner.area_errors(config, wishes.estimated),
+        _area_errors(planner, config, wishes.estimated),
     )
+
+
+def _area_errors(planner: Planner, config: Any, estimated: EstimatedTables | None) -> tuple[AreaErrors, ...]:
+    """Of a product with areas off its spine, where the data are given that list them."""
+    if estimated is None or estimated.data is None or not isinstance(planner, SpinePlanner):
+        return ()
+    return planner.area_errors(config, estimated.data)
 
 
 def _expected(

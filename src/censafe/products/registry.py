@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
 
 from censafe.errors import UsageError
 from censafe.planning.explorer.sheets import ExplorerSheet
@@ -59,8 +59,13 @@ class Planner(Protocol):
     ) -> Effort | None:
         """Expected time and memory of a run over so many records or blocks, None for the nation, with estimates of some tables; None where no rate is known."""
 
-    def area_errors(self, config: Any, estimated: EstimatedTables | None) -> tuple[AreaErrors, ...]:
-        """Errors of areas off the spine beside those on it, where the data list both; none of a product whose areas all nest."""
+
+@runtime_checkable
+class SpinePlanner(Planner, Protocol):
+    """A planner of a product whose areas need not nest."""
+
+    def area_errors(self, config: Any, data: Path) -> tuple[AreaErrors, ...]:
+        """Errors of areas off the spine beside those on it, where the data list both."""
 
 
 class Recipe(Protocol):

@@ -199,7 +199,7 @@ def _stopped(work: Callable[[duckdb.DuckDBPyConnection], object]) -> None:
 
 def test_a_stream_of_the_engine_stops_at_a_signal() -> None:
     def read(con: duckdb.DuckDBPyConnection) -> None:
-        with stream_of(con) as cursor, engine_errors("records"):
+        with engine_errors("records"), stream_of(con) as cursor:
             batches = cursor.execute(STREAM).to_arrow_reader(1000)
             _soon(signal.SIGINT)
             list(batches)
@@ -209,15 +209,17 @@ def test_a_stream_of_the_engine_stops_at_a_signal() -> None:
 
 def test_an_interrupted_stream_is_no_unreadable_file() -> None:
     """The engine may be interrupted before the signal is handled in the thread that reads the stream."""
-    with duckdb.connect() as con, pytest.raises(KeyboardInterrupt), engine_errors("records"):
-        batches = con.execute(STREAM).to_arrow_reader(1000)
-        threading.Timer(0.2, con.interrupt).start()
-        list(batches)
+    with duckdb.connect() as con:
+        interruptible(con, duckdb.ConnectionException)
+        with pytest.raises(KeyboardInterrupt), engine_errors("records"), stream_of(con) as cursor:
+            batches = cursor.execute(STREAM).to_arrow_reader(1000)
+            threading.Timer(0.2, cursor.interrupt).start()
+            list(batches)
 
 
 def test_queries_of_other_threads_stop_at_a_signal() -> None:
     def count(con: duckdb.DuckDBPyConnection) -> None:
-        with stream_of(con) as cursor, engine_errors("records"):
+        with engine_errors("records"), stream_of(con) as cursor:
             cursor.execute(SLOW)
 
     def wait(con: duckdb.DuckDBPyConnection) -> None:

@@ -30,15 +30,13 @@ _KEYS: Final = frozenset(
         "histogram",
         "lowest",
         "where",
-        "iterations",
-        "repeated_as",
-        "repeated_lowest",
         "median",
         "needs",
         "lines",
     )
 )
 _NEEDED: Final = ("title", "universe", "histogram", "lines")
+_NAME: Final = re.compile("[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -86,13 +84,28 @@ class CensusTable:
 
 def parse_table(name: str, entry: Mapping[str, Any], schema: HistogramSchema) -> CensusTable:
     """A table from an entry of a TOML file."""
-    if missing := [noun for noun in _NEEDED if not isinstance(entry.get(noun), str)]:
-        raise ConfigError(f"table {name}: give {', '.join(missing)}, as text")
+    if wrong := [
+        key
+        for key in dict.fromkeys([*_NEEDED, *entry])
+        if key in _KEYS and not isinstance(entry.get(key), str)
+    ]:
+        raise ConfigError(f"table {name}: give {', '.join(wrong)}, as text")
     unknown = sorted(set(entry) - _KEYS)
     lowest = entry.get("lowest", LOWEST[0])
     if unknown or lowest not in LOWEST:
-        wrong = f"unknown key {unknown[0]}" if unknown else f"lowest is one of {', '.join(LOWEST)}"
-        raise ConfigError(f"table {name}: {wrong}; allowed: {', '.join(sorted(_KEYS))}")
+        broken = f"unknown key {unknown[0]}" if unknown else f"lowest is one of {', '.join(LOWEST)}"
+        raise ConfigError(f"table {name}: {broken}; allowed: {', '.join(sorted(_KEYS))}")
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"table {name!r}: files and columns are named after it; allowed: a letter, then letters, digits, - and _, at most 64"
+        )
+    median = entry.get("median", "")
+    if median and median not in schema.schema.names:
+        raise ConfigError(
+            f"table {name}: median {median!r} is no attribute; allowed: {', '.join(schema.schema.names)}"
+        )
+    if not entry["lines"].strip() and not entry.get("needs"):
+        raise ConfigError(f"table {name}: there is no line; give one for each number")
     conditions = ConditionReader(f"table {name}", schema)
     where = conditions.read(entry.get("where", ""), {})
     return CensusTable(
@@ -102,7 +115,7 @@ def parse_table(name: str, entry: Mapping[str, Any], schema: HistogramSchema) ->
         entry["histogram"],
         lowest,
         _lines(name, entry["lines"], where, conditions),
-        entry.get("median", ""),
+        median,
         entry.get("needs", ""),
     )
 

@@ -263,7 +263,7 @@ def query_batches(
     findings: list[Finding] = []
 
     def read() -> Iterator[pa.RecordBatch]:
-        with stream_of(con) as cursor, engine_errors(label):
+        with engine_errors(label), stream_of(con) as cursor:
             yield from cursor.sql(query).to_arrow_reader(BATCH_ROWS)
             if rejects:
                 findings.extend(take_rejects(cursor, *rejects))

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 _KINDS: Final[tuple[Literal["csv", "parquet"], ...]] = ("csv", "parquet")
-_INTERRUPTED: Final = "INTERRUPT Error"
-"""How Arrow's reader of a stream, which knows none of the engine's exceptions, says that the engine was interrupted."""
 
 
 @contextmanager
@@ -56,8 +54,6 @@ def engine_errors(what: str) -> Iterator[None]:
             f"{what}: memory ran out; give the engine more with `memory`, or fewer `threads`"
         )
     except (duckdb.IOException, duckdb.HTTPException, OSError) as error:
-        if str(error).startswith(_INTERRUPTED):
-            raise KeyboardInterrupt from None
         refusal = write_refusal(error).replace(
             DISK_FULL, "the disk is full where the working files are; free space there"
         )

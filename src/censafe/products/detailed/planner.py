@@ -13,7 +13,7 @@ from censafe.model.entries import nearest
 from censafe.model.safe_text import csv_text
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
-from censafe.planning.prices.extras import AreaErrors, Effort, effort_of, rate_of
+from censafe.planning.prices.extras import Effort, effort_of, rate_of
 from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.program import Term
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
@@ -452,12 +452,6 @@ class SafetabPlanner:
         """Time and memory for a number of records; no estimates of tables."""
         refuse_tables(estimated, planned.config.product)
         return effort_of(rate_of(planned.config.product), size)
-
-    def area_errors(
-        self, planned: PlannedConfig, estimated: EstimatedTables | None
-    ) -> tuple[AreaErrors, ...]:
-        """None: there is no spine."""
-        return ()
 
 
 PERSONS: Final = SafetabPlanner(load_p_config)

@@ -12,7 +12,7 @@ from censafe.model.entries import nearest
 from censafe.model.safe_text import csv_text
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
-from censafe.planning.prices.extras import AreaErrors, Effort, effort_of, rate_of
+from censafe.planning.prices.extras import Effort, effort_of, rate_of
 from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.program import Term
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
@@ -264,8 +264,3 @@ def effort(config: PhsafeConfig, size: int | None, estimated: EstimatedTables | 
     """Time and memory for a number of persons; no estimates of tables."""
     refuse_tables(estimated, "phsafe")
     return effort_of(rate_of("phsafe"), size)
-
-
-def area_errors(config: PhsafeConfig, estimated: EstimatedTables | None) -> tuple[AreaErrors, ...]:
-    """None: there is no spine."""
-    return ()

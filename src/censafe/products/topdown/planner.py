@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -100,11 +101,11 @@ def effort(
     return None
 
 
-def area_errors(config: TopdownConfig, estimated: EstimatedTables | None) -> tuple[AreaErrors, ...]:
+def area_errors(config: TopdownConfig, data: Path) -> tuple[AreaErrors, ...]:
     """Errors of the areas of two trees that do not nest, with each of them as the spine, from the list of areas of the data."""
     from censafe.products.topdown import area_errors as errors
 
-    return () if estimated is None or estimated.data is None else errors.area_errors(config, estimated.data)
+    return errors.area_errors(config, data)
 
 
 def budgets_of(config: TopdownConfig) -> dict[str, Fraction]:

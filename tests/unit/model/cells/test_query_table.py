@@ -101,12 +101,27 @@ def test_a_query_counts_what_a_table_of_the_run_counts(tmp_path: Path) -> None:
     assert {row["GEOID"]: row["value"] for row in own if row["variable"] == "A1_001N"} == adults
     hispanic = [row["value"] for row in shown.to_pylist() if row["variable"] == "Q2_002N"]
     assert [row["value"] for row in own if row["variable"] == "A1_002N"] == hispanic
-    homes, none = tmp_path / "homes.toml", tmp_path / "none.toml"
-    homes.write_text(mine.read_text(encoding="utf-8").replace("persons", "homes"), encoding="utf-8")
-    none.write_text("[table.A1]\n", encoding="utf-8")
+    text = mine.read_text(encoding="utf-8")
+    for broken, words in (
+        (
+            text.replace("persons", "homes"),
+            r"broken\.toml, tables\.A1\.histogram: give one of persons, units",
+        ),
+        ("[table.A1]\n", "missing keys"),
+        ("tables = 3\n", "give a table for each"),
+        ("[tables]\nA1 = 3\n", "give one of persons, units"),
+        (text + "where = 3\n", "table A1: give where, as text"),
+        (text + "lowest = 'ward'\n", "lowest is one of block, tract, county"),
+        (text + "iterations = 'A-I'\n", "unknown key iterations"),
+        (text + "median = 'age'\n", "median 'age' is no attribute; allowed: hhgq, votingage"),
+        (f"[tables.A1]\n{entry}lines = ''\n", "there is no line"),
+        (text.replace("A1", "'../A1'"), "files and columns are named after it"),
+        (text.replace("A1", "P1"), "a table of the run has this name"),
+    ):
+        (tmp_path / "broken.toml").write_text(broken, encoding="utf-8")
+        with pytest.raises(ConfigError, match=words):
+            censafe.tables(run, tables_file=tmp_path / "broken.toml")
     for options, words in (
-        ({"tables_file": homes}, r"homes\.toml, tables\.A1\.histogram: give one of persons, units"),
-        ({"tables_file": none}, "missing keys"),
         ({"tables_file": mine, "intervals": "linear"}, "have intervals of `replicates`"),
         ({"where": "sex=1"}, "are of a `query`"),
         ({"query": "h1", "histogram": "persons"}, "neither an attribute"),

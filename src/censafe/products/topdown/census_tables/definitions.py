@@ -35,6 +35,9 @@ CARD_TABLES: Final = {
 """The tables of a card, by product."""
 
 
+_OF_REPETITIONS: Final = ("iterations", "repeated_as", "repeated_lowest")
+
+
 @cache
 def census_tables(product: str) -> Mapping[str, CensusTable]:
     """The tables of a product by name, each base table before its repetitions by race and origin.
@@ -51,7 +54,7 @@ def census_tables(product: str) -> Mapping[str, CensusTable]:
     for file in _FILES[product]:
         for name, entry in _entries(file).items():
             schema = shipped_schemas()[SCHEMAS[product][entry["histogram"]]]
-            base = parse_table(name, entry, schema)
+            base = parse_table(name, {key: entry[key] for key in entry if key not in _OF_REPETITIONS}, schema)
             tables[name] = base
             own = replace(
                 base,
