@@ -85,7 +85,8 @@ def calibrate(
             values = np.array([one[key] for one in estimates])
             truth = 1 / float(law.parameter) if law.kind == "laplace" and added == 1 else exact[key]
             mean = float(values.mean())
-            width = DEVIATIONS * float(values.std(ddof=1)) / np.sqrt(trials) if trials > 1 else np.nan
+            with np.errstate(invalid="ignore"):  # estimates may be infinite, and then have no spread
+                width = DEVIATIONS * float(values.std(ddof=1)) / np.sqrt(trials) if trials > 1 else np.nan
             rows.append(
                 {
                     "law": law.kind, "parameter": float(law.parameter), "n": size, "estimator": key[0], "statistic": key[1],
