@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
 
 from censafe.errors import DataError
 
@@ -63,6 +66,37 @@ def finding(
 ) -> list[Finding]:
     """A finding, or none where no row breaks the rule."""
     return [Finding(file, column, rule, severity, rows, problem, allowed, fix)] if rows else []
+
+
+@cache
+def _words() -> Mapping[str, Any]:
+    text = files("censafe.population").joinpath("findings.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def stated(
+    rule: str,
+    file: str,
+    rows: int | None = None,
+    *,
+    column: str = "",
+    warn: bool = False,
+    **values: object,
+) -> list[Finding]:
+    """A finding in the words of findings.toml, or none where no row breaks the rule.
+
+    Args:
+        rule: group and rule, such as ``phsafe.no-persons``.
+        rows: None where the finding is not about rows.
+        warn: whether it does not stop, as those that never stop do not.
+        values: what the words leave open.
+    """
+    group, _, name = rule.partition(".")
+    words = _words()[group][name]
+    texts = (words[part].format_map(values) for part in ("problem", "allowed", "fix"))
+    severity: Severity = "warn" if warn or words.get("severity") == "warn" else "stop"
+    where = column or words.get("column", ""), name, severity
+    return [] if rows == 0 else [Finding(file, *where, rows or 0, *texts)]
 
 
 def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

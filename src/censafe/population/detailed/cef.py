@@ -32,7 +32,7 @@ from censafe.population.detailed.layout import RACES, RecordName
 from censafe.population.files.fixed_text import stage_lines
 from censafe.population.files.layout import TableName
 from censafe.population.files.relation import engine_errors, quote_paths, quote_text
-from censafe.population.findings import Finding, finding, raise_if_fatal
+from censafe.population.findings import Finding, raise_if_fatal, stated
 from censafe.population.households.cef import CefInput, open_cef, read_ini
 
 if TYPE_CHECKING:
@@ -156,8 +156,7 @@ class CefRecords:
                         f"{condition}"
                     ).fetchone()
                 what = "units" if kind == "unit" else "householders (RELSHIP 20)"
-                findings += finding(label, "MAFID", "duplicate-mafid", int(row[0]) if row else 0,
-                                 f"{what} that share their MAFID with another", "every MAFID once", "remove the repeated lines")  # fmt: skip
+                findings += stated("safetab.duplicate-mafid", label, int(row[0]) if row else 0, records=what)
         return findings
 
     def _persons(self, state: str) -> str:

@@ -17,7 +17,7 @@ from censafe.population.detailed.kernels import AFTER_NULL, BLOCK_ABSENT, FIRST_
 from censafe.population.detailed.layout import RACES, Field
 from censafe.population.detailed.load import LoadedRecords
 from censafe.population.detailed.public_data import PopGroupTotals
-from censafe.population.findings import Finding, Severity, finding
+from censafe.population.findings import Finding, stated
 
 Checks = Literal["full", "strict", "off"]
 UnknownBlocks = Literal["fail", "drop"]
@@ -32,17 +32,8 @@ _BLOCK_COLUMNS = "TABBLKST, TABBLKCOU, TABTRACTCE, TABBLK"
 def area_findings(label: str, problems: Iterable[AreaProblem]) -> list[Finding]:
     """Problems of GRF-C as findings that stop."""
     return [
-        Finding(
-            label,
-            problem.column,
-            problem.rule,
-            "stop",
-            problem.rows,
-            problem.problem,
-            problem.allowed,
-            problem.fix,
-        )
-        for problem in problems
+        Finding(label, one.column, one.rule, "stop", one.rows, one.problem, one.allowed, one.fix)
+        for one in problems
     ]
 
 
@@ -71,46 +62,15 @@ def record_findings(
 ) -> list[Finding]:
     """Rules that some records break, in the order of the columns."""
     findings: list[Finding] = []
+    left_out = " are left out" if missing == "drop" else ""
     for bit, (column, rule) in fault_columns(fields).items():
-        field = fields[bit] if bit < len(fields) else None
-        severity: Severity = "warn" if rule == "missing-block" and missing == "drop" else "stop"
-        words = _words(rule, field, most, missing, blocks)
-        findings += finding(label, column, rule, int(loaded.faults[bit]), *words, severity)
+        findings += stated(
+            "records.domain" if rule == "domain" else f"safetab.{rule}", label, int(loaded.faults[bit]), column=column,
+            warn=rule == "missing-block" and missing == "drop", most=most, blocks=blocks, left_out=left_out,
+            field=fields[bit] if rule == "domain" else None,
+        )  # fmt: skip
     faulty = int(loaded.faults[[field.use for field in fields].index("state")])
     return findings + _state_findings(label, loaded, faulty, states, strict)
-
-
-def _words(
-    rule: str, field: Field | None, most: int, missing: UnknownBlocks, blocks: str
-) -> tuple[str, str, str]:
-    if field is not None:
-        return (
-            "values outside the allowed set, or empty",
-            f"{field.allowed} ({field.meaning})",
-            "correct the column; codes are written with all their digits",
-        )
-    return {
-        "unknown-code": (
-            "codes that the codes file lacks",
-            "codes of race-and-ethnicity-codes.txt",
-            "correct the codes, or use the parameter files they were coded with",
-        ),
-        "after-null": (
-            "a code after the first Null",
-            "codes first, then only Null",
-            "move the codes forward",
-        ),
-        "too-many-codes": (
-            f"more race codes than max_race_codes, on which the noise is based, allows: {most}",
-            f"at most {most} codes",
-            "raise max_race_codes, or correct the records",
-        ),
-        "missing-block": (
-            f"records whose block is not in {blocks}" + (" are left out" if missing == "drop" else ""),
-            f"blocks of {blocks}",
-            "use the GRF-C of the records; missing_blocks = drop leaves them out, as the Bureau's program does",
-        ),
-    }[rule]
 
 
 def _state_findings(
@@ -120,40 +80,27 @@ def _state_findings(
     known[[int(code) for code in state_codes()]] = True
     counts = loaded.outside.copy()
     counts[0] -= faulty  # a faulty state is read as 0
-    words = (f"any; kept are {', '.join(states)}", "none needed if intended; otherwise correct the state filter or TABBLKST")  # fmt: skip
+    known_rows, unknown_rows, kept = int(counts[known].sum()), int(counts[~known].sum()), ", ".join(states)
     return [
-        *finding(label, "TABBLKST", "state-filter", int(counts[known].sum()), "rows of states outside the filter are left out",
-                 *words, "warn"),
-        *finding(label, "TABBLKST", "unknown-state", int(counts[~known].sum()),
-                 "rows whose TABBLKST is not a state code are left out", *words, "stop" if strict else "warn"),
-    ]  # fmt: skip
+        *stated("safetab.state-filter", label, known_rows, states=kept),
+        *stated("safetab.unknown-state", label, unknown_rows, warn=not strict, states=kept),
+    ]
 
 
 def mismatch_findings(
     label: str, areas: Areas, loaded: LoadedRecords, totals: PopGroupTotals | None, totals_label: str
 ) -> list[Finding]:
     """Findings when a run has no records, no totals, or records and totals of different areas."""
-    findings = []
+    findings: list[Finding] = []
     seen = loaded.seen
     runs = [("US", US_REGION_TYPES)] if any(state != PUERTO_RICO for state in areas.states) else []
     runs += [("PR", PR_REGION_TYPES)] if PUERTO_RICO in areas.states else []
     for run, kinds in runs:
         if not (seen & (areas.ordinals(kinds[0].name) >= 0)).any():
-            findings.append(
-                Finding(label, "TABBLKST", "no-records", "stop", 0, f"no record is left for the {run} run",
-                        "at least one record in the states of every run",
-                        "correct run_us, run_pr and the state filter: are these files of the US or of Puerto Rico?")
-            )  # fmt: skip
-        elif totals is not None:
-            problem = _totals_problem(areas, loaded, totals, kinds)
-            if problem == "no-totals":
-                findings.append(
-                    Finding(totals_label, "REGION_TYPE", "no-totals", "stop", 0,
-                            f"no total of a population group is left for the {run} run", "totals of regions of every run",
-                            "use the T1 of a SafeTab-P run with the same run_us, run_pr and states")
-                )  # fmt: skip
-            elif problem:
-                findings.append(no_group_finding(label, run))
+            findings += stated("safetab.no-records", label, run=run)
+        elif totals is not None and (problem := _totals_problem(areas, loaded, totals, kinds)):
+            file = totals_label if problem == "no-totals" else label
+            findings += stated(f"safetab.{problem}", file, run=run)
     return findings
 
 
@@ -172,17 +119,7 @@ def _totals_problem(
     return "no-common-area"
 
 
-def no_group_finding(label: str, run: str) -> Finding:
-    """The finding that no household of a run falls in any population group of T1."""
-    return Finding(
-        label, "", "no-common-area", "stop", 0,
-        f"no household of the {run} run falls in any population group of T1",
-        "households and T1 of the same areas", "use the T1 of the same states: is one of them of Puerto Rico?",
-    )  # fmt: skip
-
-
 def without_checks(findings: Iterable[Finding], label: str, blocks: str, unusable: int) -> list[Finding]:
     """What is reported with the checks off: what always stops, and how many records are left out."""
     remaining = [one for one in findings if one.rule in ALWAYS_STOP or one.file == blocks]
-    return remaining + finding(label, "", "unusable", unusable, "records that cannot be counted are left out",
-                               "records that pass the checks", "run validate to see why", "warn")  # fmt: skip
+    return remaining + stated("safetab.unusable", label, unusable)

@@ -19,7 +19,7 @@ from censafe.geography.areas import Areas
 from censafe.geography.regions import PUERTO_RICO, REGION_TYPES
 from censafe.population.detailed.encode import encoded_texts
 from censafe.population.detailed.layout import record_layout
-from censafe.population.findings import Finding, finding
+from censafe.population.findings import Finding, stated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +66,6 @@ def _codes(path: Path) -> list[str]:
     return codes
 
 
-_AS_WRITTEN: Final = "use the T1 output of SafeTab-P as it was written"
 _TYPES = tuple(kind.name for kind in REGION_TYPES)
 _USA, _AIANNH = _TYPES.index("USA"), _TYPES.index("AIANNH")
 _WIDTHS = frozenset(kind.width for kind in REGION_TYPES)
@@ -128,13 +127,16 @@ def load_totals(
     )
     findings = list(batches.findings)
     for field in record_layout("totals"):
-        findings += finding(label, field.name, "domain", faults[field.name], "values outside the allowed set, or empty",
-                            f"{field.allowed} ({field.meaning})", _AS_WRITTEN)  # fmt: skip
+        findings += stated("totals.domain", label, faults[field.name], column=field.name, field=field)
     valid = (raw.kind >= 0) & (raw.number >= 0) & (raw.iteration >= 0)
-    findings += finding(label, "REGION_TYPE, REGION_ID, ITERATION_CODE", "duplicate-group", _repeated(raw, valid),
-                        "rows of a population group that has a row already", "every population group once", _AS_WRITTEN)  # fmt: skip
+    findings += stated("totals.duplicate-group", label, _repeated(raw, valid))
     region, inside = _regions(raw, areas, valid)
-    findings += _region_findings(label, valid, inside, region, areas, whole_regions)
+    outside, unknown = (
+        int(np.count_nonzero(rows)) for rows in (valid & ~inside, valid & inside & (region < 0))
+    )
+    findings += stated("totals.state-filter", label, outside, states=", ".join(areas.states))
+    left_out = "" if whole_regions else " are left out"
+    findings += stated("totals.unknown-region", label, unknown, warn=not whole_regions, left_out=left_out)
     totals = PopGroupTotals(
         raw.kind.astype(np.int8), region, raw.iteration.astype(np.int32), raw.count
     )._take(valid & inside & (region >= 0))
@@ -192,23 +194,3 @@ def _regions(
     us_run = any(state != PUERTO_RICO for state in areas.states)
     inside = np.where(raw.kind == _USA, us_run, included[raw.state])
     return region, np.where(raw.kind == _AIANNH, region >= 0, inside)
-
-
-def _region_findings(
-    label: str,
-    valid: NDArray[np.bool_],
-    inside: NDArray[np.bool_],
-    region: NDArray[np.int32],
-    areas: Areas,
-    whole_regions: bool,
-) -> list[Finding]:
-    outside = int(np.count_nonzero(valid & ~inside))
-    unknown = int(np.count_nonzero(valid & inside & (region < 0)))
-    return [
-        *finding(label, "REGION_ID", "state-filter", outside, "rows of regions outside the states are left out",
-                 f"any; kept are regions of {', '.join(areas.states)}", "none needed if intended", "warn"),
-        *finding(label, "REGION_ID", "unknown-region", unknown,
-                 "rows of regions without a block" + ("" if whole_regions else " are left out"), "regions of GRF-C",
-                 "use the T1 and GRF-C of the same geography; missing_blocks = drop leaves them out",
-                 "stop" if whole_regions else "warn"),
-    ]  # fmt: skip

@@ -7,11 +7,12 @@ Source: specification of the PHSafe input, section 8.2.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from censafe.population.files.layout import TableName
-from censafe.population.findings import Finding, Severity
+from censafe.population.findings import Finding, Severity, stated
 from censafe.population.households.load import Population, count_value
 
 if TYPE_CHECKING:
@@ -37,56 +38,36 @@ def cross_file_checks(population: Population, *, attached: int, severity: Severi
     persons = population.persons.filter(population.persons.MAFID.notnull())
     links = population.links
     joined, labels = units.join(geo, "MAFID"), population.labels
-    kinds = Finding(
-        labels["geo"], "RTYPE", "C2", severity, links.kinds_differ, f"rows whose RTYPE is not that of {labels['units']}",
-        "the same RTYPE for a MAFID in both files; geo's decides", "correct RTYPE",
-    )  # fmt: skip
-    checks = [Check(kinds, joined.filter(joined.RTYPE != joined.GEO_RTYPE))]
+    differ = stated(
+        "phsafe.C2", labels["geo"], links.kinds_differ, warn=severity == "warn", units=labels["units"]
+    )
+    checks = [Check(one, joined.filter(joined.RTYPE != joined.GEO_RTYPE)) for one in differ]
     if not links.unique:
-        checks.append(_duplicates(population, "units", units))
-        checks.append(_duplicates(population, "geo", geo))
-    checks.append(_unmatched(population, "units", "geo", units.anti_join(geo, "MAFID"), links.units_only))
-    checks.append(_unmatched(population, "geo", "units", geo.anti_join(units, "MAFID"), links.geo_only))
+        checks += _duplicates(labels["units"], units)
+        checks += _duplicates(labels["geo"], geo)
+    checks += _unmatched(labels, "units", "geo", units.anti_join(geo, "MAFID"), links.units_only)
+    checks += _unmatched(labels, "geo", "units", geo.anti_join(units, "MAFID"), links.geo_only)
     if links.unique and count_value(population.persons.MAFID.count()) == attached:
         return checks
     others: tuple[tuple[TableName, ir.Table], ...] = (("units", units), ("geo", geo))
     for other, rows in others:
         orphans = persons.anti_join(rows, "MAFID")
-        checks.append(_unmatched(population, "persons", other, orphans, count_value(orphans.count())))
+        checks += _unmatched(labels, "persons", other, orphans, count_value(orphans.count()))
     return checks
 
 
-def _duplicates(population: Population, table: TableName, rows: ir.Table) -> Check:
+def _duplicates(label: str, rows: ir.Table) -> list[Check]:
     repeated = rows.group_by("MAFID").aggregate(N=rows.count())
     repeated = repeated.filter(repeated.N > 1)
     total = count_value(repeated.N.sum())
-    finding = Finding(
-        population.labels[table],
-        "MAFID",
-        "duplicate-mafid",
-        "stop",
-        total,
-        "rows that share their MAFID with another row",
-        "every MAFID once",
-        "remove the repeated rows",
-    )
-    return Check(finding, repeated)
+    return [Check(one, repeated) for one in stated("phsafe.duplicate-mafid", label, total)]
 
 
 def _unmatched(
-    population: Population, table: TableName, other: TableName, offenders: ir.Table, rows: int
-) -> Check:
-    finding = Finding(
-        population.labels[table],
-        "MAFID",
-        f"no-{other}",
-        "stop",
-        rows,
-        f"rows whose MAFID is not in {population.labels[other]}",
-        f"MAFIDs that {population.labels[other]} has",
-        f"add the missing rows to {population.labels[other]}, or remove these rows",
-    )
-    return Check(finding, offenders)
+    labels: Mapping[TableName, str], table: TableName, other: TableName, offenders: ir.Table, rows: int
+) -> list[Check]:
+    findings = stated(f"phsafe.no-{other}", labels[table], rows, other=labels[other])
+    return [Check(one, offenders) for one in findings]
 
 
 def households(rows: ir.Table) -> ir.Table:

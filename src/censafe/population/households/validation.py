@@ -5,7 +5,7 @@ Schema, domain and cross-file failures stop. The consistency rules warn, and sto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -14,7 +14,7 @@ from censafe.model.fetching import fetch
 from censafe.model.observer import unheard
 from censafe.population.files.layout import TABLES, TableName, layout
 from censafe.population.files.relation import engine_errors
-from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal
+from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal, stated
 from censafe.population.households.consistency import Check, cross_file_checks, households
 from censafe.population.households.load import FAULTS, count_value
 
@@ -52,7 +52,15 @@ class ValidationReport:
         """All findings; those about the input as a whole appear once every part was seen."""
         if len(self.seen) < self.parts:
             return self.rows
-        return self.rows + self._region_findings() + self._person_findings()
+        findings = list(self.rows)
+        absent = [state for state in self.states if state not in self.regions]
+        if not self.regions:
+            findings += stated("phsafe.no-region", self.labels["geo"])
+        elif absent:
+            findings += stated("phsafe.absent-state", self.labels["geo"], states=", ".join(absent))
+        if self.inhabited and not self.persons:  # the file of persons is not the whole one
+            findings += stated("phsafe.no-persons", self.labels["persons"], units=self.labels["units"])
+        return tuple(findings)
 
     @property
     def fatal(self) -> bool:
@@ -77,54 +85,6 @@ class ValidationReport:
     def require_valid(self) -> None:
         """Raise one DataError with every finding that stops, when there is one."""
         raise_if_fatal(self.findings, "input data")
-
-    def _person_findings(self) -> tuple[Finding, ...]:
-        """No person at all, though units hold some: the file of persons is not the whole one."""
-        if self.persons or not self.inhabited:
-            return ()
-        return (
-            Finding(
-                self.labels["persons"],
-                "",
-                "no-persons",
-                "stop",
-                0,
-                f"there is no person at all, and units in {self.labels['units']} have a FINAL_POP above 0",
-                "the persons of all units",
-                "check that the file was written completely, and copy it again",
-            ),
-        )
-
-    def _region_findings(self) -> tuple[Finding, ...]:
-        absent = [state for state in self.states if state not in self.regions]
-        if not self.regions:
-            return (
-                Finding(
-                    self.labels["geo"],
-                    "TABBLKST",
-                    "no-region",
-                    "stop",
-                    0,
-                    "no region is left after filtering: no housing unit lies in a state of the filter",
-                    "at least one row with RTYPE 2 and TABBLKST in the state filter",
-                    "correct state_filter, or check that the right files were given",
-                ),
-            )
-        if not absent:
-            return ()
-        names = ", ".join(absent)
-        return (
-            Finding(
-                self.labels["geo"],
-                "TABBLKST",
-                "absent-state",
-                "warn",
-                0,
-                f"states of the filter without any housing unit: {names}",
-                "a housing unit in every state of the filter",
-                "correct state_filter, or add the files of these states",
-            ),
-        )
 
 
 def validate(
@@ -153,7 +113,8 @@ def validate(
     """
     findings = list(population.structure)
     if checks == "full":
-        results = [*_domain_checks(population), *_filter_checks(population, strict)]
+        results = _domain_checks(population)
+        results += [Check(one, None) for one in _filter_findings(population, strict)]
         done(1)
         results += _relational_checks(population, "stop" if strict else "warn", examples is not None)
         results = [check for check in results if check.finding.rows]
@@ -194,21 +155,12 @@ def _domain_checks(population: Population) -> list[Check]:
                 counts[column.typed] if column.typed else counts["ROWS"] - faults.get(column.name, 0)
             )
             rows = int(counts["ROWS"] - filled_rows)
-            if not rows:
-                continue
             bit = None if column.typed else 1 << schema.checked.index(column)
             bad = table[str(column.typed)].isnull() if bit is None else (table[FAULTS] & bit) != 0
-            finding = Finding(
-                file=population.labels[name],
-                column=column.name,
-                rule="domain",
-                severity="stop",
-                rows=rows,
-                problem="values outside the allowed set, or empty",
-                allowed=f"{column.allowed} ({column.meaning})",
-                fix="correct the column; codes are written with all their digits",
+            findings = stated(
+                "records.domain", population.labels[name], rows, column=column.name, field=column
             )
-            checks.append(Check(finding, table.filter(bad)))
+            checks += [Check(one, table.filter(bad)) for one in findings]
     return checks
 
 
@@ -222,29 +174,12 @@ def _fault_counts(population: Population) -> dict[str, int]:
     }
 
 
-def _filter_checks(population: Population, strict: bool) -> Iterable[Check]:
-    fix = "none needed if intended; otherwise correct state_filter or TABBLKST"
-    outside = Finding(
-        population.labels["geo"],
-        "TABBLKST",
-        "state-filter",
-        "warn",
-        population.loaded.outside_rows,
-        "rows of states outside the filter are left out, with their units and persons",
-        "any",
-        fix,
-    )
-    unknown = Finding(
-        population.labels["geo"],
-        "TABBLKST",
-        "unknown-state",
-        "stop" if strict else "warn",
-        population.loaded.unknown_rows,
-        "rows whose TABBLKST is not a state code are left out, with their units and persons",
-        "two-digit state codes",
-        "correct TABBLKST",
-    )
-    return (Check(outside, None), Check(unknown, None))
+def _filter_findings(population: Population, strict: bool) -> list[Finding]:
+    label, loaded = population.labels["geo"], population.loaded
+    return [
+        *stated("phsafe.state-filter", label, loaded.outside_rows),
+        *stated("phsafe.unknown-state", label, loaded.unknown_rows, warn=not strict),
+    ]
 
 
 def _relational_checks(population: Population, severity: Severity, keep: bool) -> list[Check]:
@@ -261,18 +196,12 @@ def _relational_checks(population: Population, severity: Severity, keep: bool) -
         totals["ATTACHED"] = rows.PERSONS.sum()
         counts = fetch(rows.aggregate(**totals)).to_pylist()[0]
     checks = cross_file_checks(population, attached=int(counts["ATTACHED"] or 0), severity=severity)
+    fix = (
+        "correct the records; when this only warns, records that match no cell of a table are left out of it"
+    )
     for rule in RULES:
-        if not counts[rule.name]:
-            continue
-        finding = Finding(
-            file=population.labels[rule.table],
-            column=rule.columns,
-            rule=rule.name,
-            severity=severity,
-            rows=int(counts[rule.name]),
-            problem=rule.problem,
-            allowed=rule.allowed,
-            fix="correct the records; when this only warns, records that match no cell of a table are left out of it",
-        )
-        checks.append(Check(finding, rows.filter(rule.broken(rows) > 0)))
+        if number := int(counts[rule.name] or 0):
+            words = rule.columns, rule.name, severity, number, rule.problem, rule.allowed, fix
+            one = Finding(population.labels[rule.table], *words)
+            checks.append(Check(one, rows.filter(rule.broken(rows) > 0)))
     return checks

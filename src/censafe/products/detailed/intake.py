@@ -10,7 +10,7 @@ import numpy as np
 from censafe.geography.areas import Areas
 from censafe.model.closing import Closing
 from censafe.population.detailed.source import RecordScope, SafetabInput, SafetabSource, open_safetab
-from censafe.population.findings import Finding
+from censafe.population.findings import stated
 from censafe.products.detailed.codes.universe import Universe
 from censafe.products.detailed.config import SafetabScope
 from censafe.products.run.options import ReadOptions
@@ -74,24 +74,8 @@ class DetailedIntake(Closing):
                 threads=self._options.threads,
                 examples=self._options.examples,
             )
-        return replace(loaded, findings=(*loaded.findings, *self._strangers(loaded)))
-
-    def _strangers(self, loaded: SafetabInput) -> tuple[Finding, ...]:
-        """Totals of iterations that the parameter files lack; no table is made of them."""
         if loaded.totals is None:
-            return ()
-        rows = int(np.count_nonzero(~np.isin(loaded.totals.iteration, self._iterations)))
-        if not rows:
-            return ()
-        return (
-            Finding(
-                self._source.labels["totals"],
-                "ITERATION_CODE",
-                "unknown-iteration",
-                "warn",
-                rows,
-                "rows of iterations that the parameter files lack; these groups get no table",
-                "iterations of the parameter files",
-                "use the parameter files that SafeTab-P used for these totals",
-            ),
-        )
+            return loaded
+        foreign = int(np.count_nonzero(~np.isin(loaded.totals.iteration, self._iterations)))
+        findings = stated("totals.unknown-iteration", self._source.labels["totals"], foreign)
+        return replace(loaded, findings=(*loaded.findings, *findings))

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from censafe.errors import DataError, StorageError
-from censafe.population.detailed.checks import no_group_finding
 from censafe.population.detailed.layout import record_layout
-from censafe.population.findings import Finding
+from censafe.population.findings import Finding, stated
 from support.safetab_inputs import CODES, STATES, Rows, header_of, loaded, valid_rows, write_input, write_text
 from support.shared import shared_data
 
@@ -243,7 +242,7 @@ def test_households_and_totals_without_a_common_area(tmp_path: Path) -> None:
         ]
 
     findings = found(tmp_path, change, product="safetab-h")
-    assert [no_group_finding("household-records.txt", "US")] == findings
+    assert [*stated("safetab.no-common-area", "household-records.txt", run="US")] == findings
 
 
 def test_one_run_needs_no_file_of_the_other(tmp_path: Path) -> None:

@@ -267,19 +267,13 @@ def _joined(parts: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
     return [np.concatenate(column) if len(column) > 1 else column[0] for column in zip(*parts, strict=True)]
 
 
-class _Household(dict[str, Column]):
-    """Columns of households by name, also as attributes."""
-
-    __getattr__ = dict.__getitem__
-
-
 def _households(
     claims: Claims,
     pop: NDArray[np.int32],
     members: NDArray[np.uint8],
     flags: NDArray[np.uint16],
     rows: slice,
-) -> _Household:
+) -> dict[str, Column]:
     """Columns of occupied housing units with what their persons add up to."""
     head = claims.head[rows]
     occupied = head > 0
@@ -301,7 +295,7 @@ def _households(
     columns |= {"HHT2": types >> 3 & 15, "HHSEX": head >> 7 & 3, "FLAGS": flag}
     columns |= {"MEMBERS_PAOC": _CLASSES[flag >> 5 & 3], "MEMBERS_PAC": _CLASSES[flag >> 7 & 3]}
     columns |= {"RTYPE": np.full(len(head), 2), "FINAL_POP": pop[occupied]}
-    return _Household({name: column.view(Column) for name, column in columns.items()})
+    return {name: column.view(Column) for name, column in columns.items()}
 
 
 _CLASSES: Final = np.array([4, 1, 2, 3])  # PAOC and PAC by children under 6 (1) and from 6 on (2)

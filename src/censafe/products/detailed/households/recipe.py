@@ -10,10 +10,9 @@ import numpy as np
 from censafe.errors import DataError
 from censafe.model import GroupLevel as PublicLevel
 from censafe.model import GroupMeasurements
-from censafe.population.detailed.checks import no_group_finding
 from censafe.population.detailed.public_data import PopGroupTotals
 from censafe.population.detailed.source import SafetabInput
-from censafe.population.findings import raise_if_fatal
+from censafe.population.findings import Finding, raise_if_fatal, stated
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups, measure_groups
 from censafe.privacy.measure.rows import GroupRows
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
@@ -95,7 +94,7 @@ def _require_overlap(config: SafetabConfig, data: SafetabInput, counter: GroupCo
     """Stop when no household of a run, US or Puerto Rico, is in any group that has a total."""
     if data.totals is None:
         return
-    findings = []
+    findings: list[Finding] = []
     for run, levels in groupby(
         config.levels, key=lambda level: "PR" if level.key.startswith("pr_") else "US"
     ):
@@ -104,7 +103,7 @@ def _require_overlap(config: SafetabConfig, data: SafetabInput, counter: GroupCo
             for level in levels
             if config.budgets["t3", level.key] != 0 or config.budgets["t4", level.key] != 0
         ):
-            findings.append(no_group_finding("household records", run))
+            findings += stated("safetab.no-common-area", "household records", run=run)
     raise_if_fatal(findings, "input data")
 
 
