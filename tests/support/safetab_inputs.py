@@ -12,8 +12,8 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from censafe.population.detailed.layout import RecordName, header
 from censafe.population.detailed.source import RecordScope, SafetabInput, open_safetab
+from censafe.population.files.layout import layout
 from censafe.tabulation.engine import connect
 
 Rows = list[list[str]]
@@ -72,12 +72,7 @@ def valid_rows() -> dict[str, Rows]:
 
 def header_of(name: str) -> tuple[str, ...]:
     """Column names of a table, GRF-C included."""
-    return BLOCK_HEADER if name == "blocks" else header(_record(name))
-
-
-def _record(name: str) -> RecordName:
-    names: tuple[RecordName, ...] = ("persons", "households", "totals")
-    return next(known for known in names if known == name)
+    return BLOCK_HEADER if name == "blocks" else layout(f"safetab-{name}").header
 
 
 def write_text(path: Path, name: str, rows: Rows, newline: str = "\n", start: str = "") -> None:

@@ -198,7 +198,7 @@ def test_no_package_beyond_engines_and_readers_names_duckdb() -> None:
 
 
 def test_types_of_record_columns_are_those_of_every_engine() -> None:
-    tables = tomllib.loads((PACKAGE / "population" / "schema.toml").read_text(encoding="utf-8"))
+    tables = tomllib.loads((PACKAGE / "population" / "files" / "layouts.toml").read_text(encoding="utf-8"))
     types = [text.split()[1] for text in typed_columns(tables)]
     assert len(types) > 10
     assert set(types) <= {"int8", "int16", "int32", "int64", "string"}

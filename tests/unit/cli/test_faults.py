@@ -25,7 +25,7 @@ from censafe.cli.faults import fault_message, listening, system_message
 from censafe.errors import DataError, StorageError
 from censafe.model.fetching import interruptible, stream_of
 from censafe.population.blocks.source import block_files
-from censafe.population.detailed.files import find_input, find_totals
+from censafe.population.detailed.files import find_totals
 from censafe.population.files.relation import engine_errors, find_table
 from censafe.publication.tables.noisy import read_noisy_table
 from support.commands import CommandLine
@@ -99,7 +99,7 @@ def test_a_table_in_two_formats_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"persons.csv, persons.parquet.*move the others away$"):
         find_table(tmp_path, "persons")
     with pytest.raises(DataError, match=r"person-records.txt, person-records.parquet.*move the others away$"):
-        find_input(tmp_path, "persons")
+        find_table(tmp_path, "safetab-persons")
     (tmp_path / "persons.csv").unlink()
     assert find_table(tmp_path, "persons").kind == "parquet"
 
@@ -120,7 +120,7 @@ def test_a_file_in_the_place_of_a_data_folder_is_called_a_file(tmp_path: Path) -
     (tmp_path / "file").touch()
     finders: tuple[Callable[[Path], object], ...] = (
         lambda path: find_table(path, "persons"),
-        lambda path: find_input(path, "persons"),
+        lambda path: find_table(path, "safetab-persons"),
         block_files,
     )
     for find in finders:

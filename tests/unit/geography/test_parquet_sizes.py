@@ -22,7 +22,6 @@ from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.parquet_tables import open_parquet, read_rows, read_validated
 from censafe.population.blocks.columns import batches
 from censafe.population.blocks.dhc.source import batches_of
-from censafe.population.detailed.files import _parquet_header
 from censafe.population.files.parquet import parquet_relation
 from censafe.population.files.relation import TableFiles
 from censafe.publication.measurements.geography import read_geography
@@ -70,7 +69,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "histograms": lambda path: each(batches(path, (COLUMNS,), (), [])),
     "numbers of the DHC": lambda path: each(batches_of(path, COLUMNS, [])),
     "records of households": lambda path: parquet_relation(TableFiles("persons", "parquet", (path,), "persons")),
-    "records of SafeTab": lambda path: _parquet_header(path, "persons", COLUMNS),
+    "records of SafeTab": lambda path: parquet_relation(TableFiles("safetab-persons", "parquet", (path,), "persons")),
     "histograms of an evaluation": lambda path: read_geocodes(path, GeocodeForm(16)),
     "noisy measurements": opened,
     "blocks of a run": read_geography,
@@ -150,7 +149,7 @@ def test_the_flag_and_the_variable_lift_the_limit(
 CHECKED_BEFORE = {
     "geography/parquet_tables.py",
     "population/blocks/histogram_files.py",  # a worker of an engine; _groups checks
-    "population/detailed/files.py",  # the same; _parquet_header checks
+    "population/detailed/files.py",  # the same; parquet_relation checks
     "tabulation/engine/cluster.py",  # files that an engine wrote
     "products/topdown/census_tables/shapes.py",  # by GeoPandas, once the metadata have been checked
 }

@@ -21,17 +21,16 @@ from censafe.geography.grfc import BLOCK_NUMBER, read_grfc
 from censafe.population.detailed.checks import area_findings
 from censafe.population.detailed.files import (
     Batches,
-    InputFiles,
-    check_headers,
-    find_input,
+    RecordName,
     find_totals,
     query_batches,
     table_batches,
 )
-from censafe.population.detailed.layout import RACES, RecordName
+from censafe.population.detailed.kernels import RACES
 from censafe.population.files.fixed_text import stage_lines
 from censafe.population.files.layout import TableName
-from censafe.population.files.relation import engine_errors, quote_paths, quote_text
+from censafe.population.files.parquet import table_relation
+from censafe.population.files.relation import TableFiles, engine_errors, find_table, quote_paths, quote_text
 from censafe.population.findings import Finding, raise_if_fatal, stated
 from censafe.population.households.cef import CefInput, open_cef, read_ini
 
@@ -50,7 +49,7 @@ class CefRecords:
 
     name: RecordName
     cef: CefInput
-    totals_files: InputFiles | None
+    totals_files: TableFiles | None
     scratch: Path
 
     @property
@@ -97,7 +96,7 @@ class CefRecords:
 
     def totals(self, con: duckdb.DuckDBPyConnection) -> Batches | None:
         """The totals of population groups, or None for SafeTab-P."""
-        return table_batches(con, self.totals_files, "totals") if self.totals_files else None
+        return table_batches(con, self.totals_files) if self.totals_files else None
 
     def close(self) -> None:
         """Delete the scratch files."""
@@ -191,6 +190,10 @@ def open_cef_input(
                 f"{ini.name}: key pop_dir is missing in [paths]; allowed: the folder of pop-group-totals.txt; fix: add "
                 "it, or name the totals of population groups with `t1`"
             )
-        totals = find_totals(t1) if t1 else find_input(ini.parent / str(folder), "totals")
-        raise_if_fatal(check_headers(totals, "totals"), "input files")
+        totals = (
+            find_totals(t1)
+            if t1
+            else find_table(ini.parent / str(folder), "safetab-totals", ", or name it with `t1`")
+        )
+        raise_if_fatal(table_relation(totals).findings, "input files")
     return CefRecords(name, cef, totals, work / "cef-scratch")

@@ -13,10 +13,10 @@ import numpy as np
 from censafe.geography import state_codes
 from censafe.geography.areas import AreaProblem, Areas
 from censafe.geography.regions import PR_REGION_TYPES, PUERTO_RICO, US_REGION_TYPES, RegionType
-from censafe.population.detailed.kernels import AFTER_NULL, BLOCK_ABSENT, FIRST_UNKNOWN, TOO_MANY
-from censafe.population.detailed.layout import RACES, Field
+from censafe.population.detailed.kernels import AFTER_NULL, BLOCK_ABSENT, FIRST_UNKNOWN, RACES, TOO_MANY
 from censafe.population.detailed.load import LoadedRecords
 from censafe.population.detailed.public_data import PopGroupTotals
+from censafe.population.files.layout import Column
 from censafe.population.findings import Finding, stated
 
 Checks = Literal["full", "strict", "off"]
@@ -37,7 +37,7 @@ def area_findings(label: str, problems: Iterable[AreaProblem]) -> list[Finding]:
     ]
 
 
-def fault_columns(fields: Sequence[Field]) -> dict[int, tuple[str, str]]:
+def fault_columns(fields: Sequence[Column]) -> dict[int, tuple[str, str]]:
     """Column and rule of every fault bit."""
     named = {bit: (field.name, "domain") for bit, field in enumerate(fields)}
     codes = [*(f"QRACE{k}" for k in range(1, RACES + 1)), "QSPAN"]
@@ -51,7 +51,7 @@ def fault_columns(fields: Sequence[Field]) -> dict[int, tuple[str, str]]:
 
 def record_findings(
     label: str,
-    fields: Sequence[Field],
+    fields: Sequence[Column],
     loaded: LoadedRecords,
     most: int,
     missing: UnknownBlocks,
@@ -69,7 +69,7 @@ def record_findings(
             warn=rule == "missing-block" and missing == "drop", most=most, blocks=blocks, left_out=left_out,
             field=fields[bit] if rule == "domain" else None,
         )  # fmt: skip
-    faulty = int(loaded.faults[[field.use for field in fields].index("state")])
+    faulty = int(loaded.faults[[field.typed for field in fields].index("state")])
     return findings + _state_findings(label, loaded, faulty, states, strict)
 
 

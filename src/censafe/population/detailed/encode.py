@@ -13,6 +13,7 @@ from censafe.geography.areas import Areas
 from censafe.population.detailed.kernels import (
     BLOCK_ABSENT,
     OUTSIDE,
+    RACES,
     TOO_MANY,
     decode_texts,
     find_blocks,
@@ -20,7 +21,7 @@ from censafe.population.detailed.kernels import (
     pack_codes,
     rehash,
 )
-from censafe.population.detailed.layout import RACES, Field
+from censafe.population.files.layout import Column
 from censafe.population.files.parquet import readable_texts
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Encoder:
 
     def __init__(
         self,
-        fields: Sequence[Field],
+        fields: Sequence[Column],
         areas: Areas,
         codes: Collection[int],
         most: int,
@@ -119,13 +120,13 @@ class Encoder:
         tracts = areas.keys // 10_000
         self._starts = np.append(np.flatnonzero(np.diff(tracts, prepend=-1)), len(tracts))
         self._tracts = tracts[self._starts[:-1]]
-        self._never = sum(1 << bit for bit, field in enumerate(fields) if field.use) | 1 << TOO_MANY
+        self._never = sum(1 << bit for bit, field in enumerate(fields) if field.typed) | 1 << TOO_MANY
         self._never |= 1 << BLOCK_ABSENT
-        self._block_bits = sum(1 << bit for bit, field in enumerate(fields) if field.use in _BLOCK)
+        self._block_bits = sum(1 << bit for bit, field in enumerate(fields) if field.typed in _BLOCK)
 
     def no_rows(self) -> dict[str, NDArray[Any]]:
         """The columns of no record at all."""
-        used = {field.use: np.empty(0, np.int32) for field in self._fields if field.use}
+        used = {field.typed: np.empty(0, np.int32) for field in self._fields if field.typed}
         return {"BLOCK": np.empty(0, np.int32), **_counted_columns(used), "COMBO": np.empty(0, np.int32)}
 
     def encode(self, batch: pa.RecordBatch) -> Encoded:
@@ -168,16 +169,15 @@ class Encoder:
         used: dict[str, NDArray[np.int32]] = {}
         scratch = np.empty(rows, np.int32)
         for bit, field in enumerate(self._fields):
-            width = field.width or (4 if field.kind.startswith("code") else 2 if field.kind == "race" else 0)
-            texts, positions = encoded_texts(batch.column(field.name), self._null_text, width)
+            texts, positions = encoded_texts(batch.column(field.name), self._null_text, field.width)
             values = np.array([field.number(text) for text in texts], np.int32)
             fill = 0
-            if field.use in _BLOCK:
-                out = block[_BLOCK.index(field.use)]
-            elif field.use in _CODES:
-                out, fill = codes[_CODES.index(field.use)], -1
-            elif field.use:
-                out = used[field.use] = np.empty(rows, np.int32)
+            if field.typed in _BLOCK:
+                out = block[_BLOCK.index(field.typed)]
+            elif field.typed in _CODES:
+                out, fill = codes[_CODES.index(field.typed)], -1
+            elif field.typed:
+                out = used[field.typed] = np.empty(rows, np.int32)
             elif not (values < 0).any():
                 continue
             else:

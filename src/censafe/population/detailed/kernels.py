@@ -17,7 +17,7 @@ BLOCK_ABSENT = 28  # GRF-C lacks the block
 OUTSIDE = np.int32(-2)  # block of a row of a state outside the filter
 
 _kernel = compiled()
-_RACES = 8
+RACES = 8
 _CODE_BITS = np.uint64(14)
 _HALF = np.uint64(7)
 _LOW_HALF = np.uint64(127)
@@ -102,14 +102,14 @@ def _check_codes(codes: NDArray[np.int32], known: NDArray[np.bool_], most: int, 
     bit = np.uint32(1)
     faults = np.uint32(0)
     nulls = 0
-    for k in range(_RACES + 1):
+    for k in range(RACES + 1):
         code = codes[k, row]
-        nulls += k < _RACES and code == 0
-        if nulls and code > 0 and k < _RACES:
+        nulls += k < RACES and code == 0
+        if nulls and code > 0 and k < RACES:
             faults |= bit << np.uint32(AFTER_NULL)
         if code > 0 and not known[code]:
             faults |= bit << np.uint32(FIRST_UNKNOWN + k)
-    if _RACES - nulls > most:
+    if RACES - nulls > most:
         faults |= bit << np.uint32(TOO_MANY)
     return faults
 
@@ -131,13 +131,13 @@ def pack_codes(
     """
     for row in range(len(ordinal)):
         packed_high, packed_low = np.uint64(0), np.uint64(0)
-        for k in range(_RACES):
+        for k in range(RACES):
             code = np.uint64(max(codes[k, row], 0) if k < most else 0)
             if k < 4:
                 packed_high = (packed_high << _CODE_BITS) | code
             else:
                 packed_low = (packed_low << _CODE_BITS) | code
-        span = np.uint64(max(codes[_RACES, row], 0))
+        span = np.uint64(max(codes[RACES, row], 0))
         high[row] = (packed_high << _HALF) | (span >> _HALF)
         low[row] = (packed_low << _HALF) | (span & _LOW_HALF)
         if ordinal[row] != OUTSIDE:

@@ -18,7 +18,7 @@ from censafe.errors import DataError, StorageError
 from censafe.geography.areas import Areas
 from censafe.geography.regions import PUERTO_RICO, REGION_TYPES
 from censafe.population.detailed.encode import encoded_texts
-from censafe.population.detailed.layout import record_layout
+from censafe.population.files.layout import layout
 from censafe.population.findings import Finding, stated
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def load_totals(
 
     Source: specification of SafeTab, sections 3.2 and 3.5.
     """
-    faults = dict.fromkeys((field.name for field in record_layout("totals")), 0)
+    faults = dict.fromkeys((field.name for field in layout("safetab-totals").columns), 0)
     parts = [_raw(batch, faults, batches.null_text) for task in batches.tasks for batch in task()]
     empty = np.empty(0, np.int64)
     raw = _Raw(
@@ -126,7 +126,7 @@ def load_totals(
         )
     )
     findings = list(batches.findings)
-    for field in record_layout("totals"):
+    for field in layout("safetab-totals").columns:
         findings += stated("totals.domain", label, faults[field.name], column=field.name, field=field)
     valid = (raw.kind >= 0) & (raw.number >= 0) & (raw.iteration >= 0)
     findings += stated("totals.duplicate-group", label, _repeated(raw, valid))
@@ -144,7 +144,7 @@ def load_totals(
 
 
 def _raw(batch: pa.RecordBatch, faults: dict[str, int], null_text: str) -> _Raw:
-    region, region_type, group, total = record_layout("totals")
+    region, region_type, group, total = layout("safetab-totals").columns
     ids, id_of = encoded_texts(batch.column(region.name), null_text, 0)
     kinds, kind_of = encoded_texts(batch.column(region_type.name), null_text, 0)
     groups, group_of = encoded_texts(batch.column(group.name), null_text, group.width)

@@ -5,7 +5,7 @@ CONFIDENTIAL. Tables live in the engine that the caller passes.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +14,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import ConfigError, DataError
+from censafe.errors import ConfigError
 from censafe.geography import state_codes
 from censafe.geography.areas import Areas, read_areas
 from censafe.population.detailed.cef import CefRecords, open_cef_input
@@ -30,17 +30,17 @@ from censafe.population.detailed.checks import (
 from censafe.population.detailed.encode import Encoder
 from censafe.population.detailed.files import (
     Batches,
-    InputFiles,
-    check_headers,
-    find_input,
+    RecordName,
     find_totals,
     table_batches,
 )
-from censafe.population.detailed.layout import RACES, RecordName, record_layout
+from censafe.population.detailed.kernels import RACES
 from censafe.population.detailed.load import load_records
 from censafe.population.detailed.public_data import LIST_NAME, PopGroupTotals, load_totals, without_listed
 from censafe.population.examples import EXAMPLES, write_records
-from censafe.population.files.relation import at_the_end
+from censafe.population.files.layout import layout
+from censafe.population.files.parquet import table_relation
+from censafe.population.files.relation import TableFiles, at_the_end, find_table, find_tables
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class _Files:
     """Tables as pipe-delimited text or Parquet; of households, also a list of areas without housing units."""
 
     name: RecordName
-    tables: dict[str, InputFiles]
+    tables: Mapping[str, TableFiles]
     unit_list: Path | None = None
 
     @property
@@ -206,11 +206,11 @@ class _Files:
         return areas, area_findings(self.labels["blocks"], problems)
 
     def records(self, con: duckdb.DuckDBPyConnection) -> Batches:
-        return table_batches(con, self.tables[self.name], self.name)
+        return table_batches(con, self.tables[self.name])
 
     def totals(self, con: duckdb.DuckDBPyConnection) -> Batches | None:
         files = self.tables.get("totals")
-        return table_batches(con, files, "totals") if files else None
+        return table_batches(con, files) if files else None
 
     def close(self) -> None:
         """Nothing is stored beside the engine."""
@@ -244,7 +244,7 @@ class SafetabSource:
     ) -> SafetabInput:
         """Read all tables once, check every rule and keep what can be counted."""
         con: duckdb.DuckDBPyConnection = self._engine.embedded.con
-        fields, label, scope = record_layout(self._name), self.labels[self._name], self._scope
+        fields, label, scope = layout(f"safetab-{self._name}").columns, self.labels[self._name], self._scope
         areas, findings = self._source.areas(con, self.states)
         batches = self._source.records(con)
         most_examples = EXAMPLES if examples else 0
@@ -352,19 +352,14 @@ def open_safetab(
 
 
 def _open_files(folder: Path, name: RecordName, t1: Path | None) -> _Files:
-    tables: dict[str, InputFiles] = {}
-    problems: list[str] = []
-    names = ["blocks", str(name)] + (["totals"] if name == "households" else [])
-    for table in names:
-        try:
-            outside = t1 if table == "totals" else None
-            tables[table] = find_totals(outside) if outside else find_input(folder, table)
-        except DataError as error:
-            problems.append(str(error))
-    if problems:
-        raise DataError("input files:\n" + "\n".join(f"  - {problem}" for problem in problems))
-    layouts: tuple[RecordName, ...] = ("persons", "households", "totals")
-    findings = [f for table in layouts if table in tables for f in check_headers(tables[table], table)]
+    def found(table: str) -> TableFiles:
+        if table != "totals":
+            return find_table(folder, f"safetab-{table}")
+        return find_totals(t1) if t1 else find_table(folder, "safetab-totals", ", or name it with `t1`")
+
+    checked = (name, "totals") if name == "households" else (name,)
+    tables = find_tables(("blocks", *checked), found)
+    findings = [finding for table in checked for finding in table_relation(tables[table]).findings]
     raise_if_fatal(findings, "input files")
     unit_list = folder / LIST_NAME
     listed = name == "households" and unit_list.exists()

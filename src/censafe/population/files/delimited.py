@@ -1,4 +1,4 @@
-"""Comma-delimited tables: the header is checked here, the rows are parsed by the engine as text.
+"""Tables as delimited text: the header is checked here, the rows are parsed by the engine as text.
 
 A byte order mark, CRLF line ends, blank lines, quoted values and a missing last newline are accepted.
 """
@@ -20,13 +20,12 @@ from censafe.population.files.relation import (
     quote_paths,
     quote_text,
 )
-from censafe.population.findings import Finding, Severity, layout_finding
+from censafe.population.findings import Finding, layout_finding, stated
 
 if TYPE_CHECKING:
     import duckdb
 
 
-_DELIMITERS = (",", "|", ";", "\t")
 DELIMITER_NAMES = {",": "comma", "|": "pipe", ";": "semicolon", "\t": "tab"}
 """What separates values, and how messages call it."""
 _HEADER_LIMIT = 65_536  # characters; a longer first line is not a header
@@ -54,10 +53,14 @@ def csv_relation(source: TableFiles) -> Relation:
         rows += rows_about
         header_only += rows_about == 0 and not any(finding.severity == "stop" for finding in problems)
     if header_only == len(source.paths):
-        findings.append(_header_only(source.label, schema))
+        findings += no_rows(source, "the file has a header and no rows")
     if len(delimiters) > 1 and not any(finding.severity == "stop" for finding in findings):
         findings.append(
-            layout_finding(source.label, "files of one table differ in their delimiter", "comma in all files")
+            layout_finding(
+                source.label,
+                "files of one table differ in their delimiter",
+                f"{DELIMITER_NAMES[schema.delimiters[0]]} in all files",
+            )
         )
     sql, rejects = csv_scan(source.paths, schema.header, delimiters.pop())
     return Relation(
@@ -74,8 +77,11 @@ def reject_findings(con: duckdb.DuckDBPyConnection, relation: Relation) -> list[
     """Count the lines that the last scan could not read, then forget their content."""
     if relation.rejects is None:
         return []
-    count = len(layout(relation.table).header)
-    allowed = f"{count} comma-separated UTF-8 values in every row, quotes only around whole values"
+    schema = layout(relation.table)
+    name = DELIMITER_NAMES[schema.delimiters[0]]
+    allowed = (
+        f"{len(schema.header)} {name}-separated UTF-8 values in every row, quotes only around whole values"
+    )
     with engine_errors(relation.label):
         return take_rejects(con, relation.rejects, allowed)
 
@@ -139,44 +145,37 @@ def _read_head(path: Path, label: str, schema: TableSchema) -> tuple[str, list[F
 
 
 def _check_header(raw: bytes, rest: bytes, label: str, schema: TableSchema) -> tuple[str, list[Finding]]:
-    allowed = "the header " + ",".join(schema.header)
+    usual = schema.delimiters[0]
+    header = usual.join(schema.header)
     if not raw.strip():
         what = "the file is empty" if not (raw + rest).strip() else "the first line is blank"
-        return ",", [layout_finding(label, what, allowed)]
+        return usual, [layout_finding(label, what, f"the header {header}")]
     try:
         line = raw.decode("utf-8-sig").split("\r")[0].rstrip("\n")
     except UnicodeDecodeError:
-        return ",", [layout_finding(label, "the first line is not UTF-8 text", allowed)]
-    delimiter = max(_DELIMITERS, key=line.count) if not line.count(",") else ","
+        return usual, [layout_finding(label, "the first line is not UTF-8 text", f"the header {header}")]
+    delimiter = usual if usual in line else max((usual, *DELIMITER_NAMES), key=line.count)
     try:
         names = tuple(next(csv.reader([line], delimiter=delimiter), []))
     except csv.Error:
-        return delimiter, [layout_finding(label, "the first line is too long for a header", allowed)]
+        return delimiter, [
+            layout_finding(label, "the first line is too long for a header", f"the header {header}")
+        ]
     problem = header_problem(names, schema.header)
-    expected = "exactly, in this order, " + ",".join(schema.header)
-    findings = [layout_finding(label, problem, expected)] if problem else []
-    if not problem and delimiter == "|":
-        findings.append(
-            Finding(label, "", "delimiter", "warn", 0, "the file is pipe-delimited", "comma", "none needed")
-        )
-    elif delimiter not in ",|" and sorted(names) == sorted(schema.header):
-        name = DELIMITER_NAMES[delimiter]
-        findings = [layout_finding(label, f"the file is {name}-delimited", "comma", rule="delimiter")]
-    return delimiter, findings
+    words = f"the file is {DELIMITER_NAMES[delimiter]}-delimited", DELIMITER_NAMES[usual]
+    if delimiter not in schema.delimiters and sorted(names) == sorted(schema.header):
+        return delimiter, [layout_finding(label, *words, rule="delimiter")]
+    if problem:
+        return delimiter, [layout_finding(label, problem, f"exactly, in this order, {header}")]
+    unusual = Finding(label, "", "delimiter", "warn", 0, *words, "none needed")
+    return delimiter, [unusual] if delimiter != usual else []
 
 
-def _header_only(label: str, schema: TableSchema) -> Finding:
-    severity: Severity = "warn" if schema.name == "persons" else "stop"
-    return Finding(
-        file=label,
-        column="",
-        rule="header-only",
-        severity=severity,
-        rows=0,
-        problem="the file has a header and no rows",
-        allowed="at least one row" if severity == "stop" else "no rows, when every unit is vacant",
-        fix="check that the file was written completely",
-    )
+def no_rows(source: TableFiles, problem: str) -> list[Finding]:
+    """A table without rows stops, but for persons: all units may be vacant."""
+    vacant = source.table == "persons"
+    allowed = "no rows, when every unit is vacant" if vacant else "at least one row"
+    return stated("records.header-only", source.label, warn=vacant, problem=problem, allowed=allowed)
 
 
 def printable_names(names: Sequence[str], expected: Sequence[str]) -> str:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from censafe.population.files.delimited import printable_names
-from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TableSchema, layout
+from censafe.population.files.delimited import csv_relation, no_rows, printable_names
+from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TABLES, TableSchema, layout
 from censafe.population.files.relation import Relation, TableFiles, engine_errors, name_in
-from censafe.population.findings import Finding, Severity, layout_finding
+from censafe.population.findings import Finding, layout_finding
 
 _OVERLAP = 3
+
+
+def table_relation(source: TableFiles) -> Relation:
+    """Check the headers of a table's files and describe how to scan them."""
+    return csv_relation(source) if source.kind == "text" else parquet_relation(source)
 
 
 def parquet_relation(source: TableFiles) -> Relation:
@@ -39,15 +44,11 @@ def parquet_relation(source: TableFiles) -> Relation:
             )
     integers = {name for kind in kinds for name, type_name in kind.items() if type_name == "integer"}
     mixed = sorted(name for name in integers if any(kind.get(name) == "text" for kind in kinds))
-    if mixed:
+    if mixed and source.table in TABLES:  # whose files are scanned as one
         problem, allowed = "the type differs between files", "one type in all files"
         findings.append(layout_finding(source.label, problem, allowed, column=", ".join(mixed)))
     if not rows and not any(finding.severity == "stop" for finding in findings):
-        severity: Severity = "warn" if source.table == "persons" else "stop"
-        findings.append(
-            Finding(source.label, "", "header-only", severity, 0, "the table has no rows", "at least one row",
-                    "check that the files were written completely")
-        )  # fmt: skip
+        findings += no_rows(source, "the table has no rows")
     return Relation(
         table=source.table,
         label=source.label,
@@ -121,6 +122,8 @@ def _kind(arrow_type: object) -> str:
         arrow_type = arrow_type.value_type  # type: ignore[attr-defined]
     if pa.types.is_integer(arrow_type):
         return "integer"
+    if pa.types.is_boolean(arrow_type):
+        return "boolean"
     if pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type):
         return "text"
     return "other"
@@ -129,7 +132,11 @@ def _kind(arrow_type: object) -> str:
 def _problems(label: str, kinds: dict[str, str], schema: TableSchema) -> list[Finding]:
     missing = [name for name in schema.header if name not in kinds]
     extra = [name for name in kinds if name not in schema.header]
-    wrong = [name for name in schema.header if kinds.get(name) == "other"]
+    wrong = [
+        column.name
+        for column in schema.columns
+        if kinds.get(column.name) == "other" or (kinds.get(column.name) == "boolean" and not column.choices)
+    ]
     findings = []
     if missing:
         findings.append(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 import duckdb
 
 from censafe.errors import CensafeError, DataError, StorageError
 from censafe.model.closing import DISK_FULL, write_refusal
 from censafe.model.folders import matching_files, packed_words
-from censafe.population.files.layout import TableName, layout
+from censafe.population.files.layout import layout
 from censafe.population.findings import Finding
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from censafe.model.engine import Engine
 
 
-_KINDS: Final[tuple[Literal["csv", "parquet"], ...]] = ("csv", "parquet")
+_NO_TABLES = frozenset({"headers.csv", "NOT_PRIVATE.txt", "CONFIDENTIAL.txt"})
+"""Files beside the tables of a run."""
 
 
 @contextmanager
@@ -81,8 +82,8 @@ class TableFiles:
         paths: sorted files.
     """
 
-    table: TableName
-    kind: Literal["csv", "parquet"]
+    table: str
+    kind: Literal["text", "parquet"]
     paths: tuple[Path, ...]
     label: str
 
@@ -97,7 +98,7 @@ class Relation:
         clustered: whether a range of MAFIDs lies in few places of the files, so that parts may be small.
     """
 
-    table: TableName
+    table: str
     label: str
     rows_about: int
     findings: tuple[Finding, ...]
@@ -168,32 +169,71 @@ def require_folder(folder: Path, content: str) -> None:
         raise StorageError(f"{folder}: {problem}; name the folder that holds {content}")
 
 
-def find_table(folder: Path, table: TableName) -> TableFiles:
-    """Find the files of a table: ``persons.csv``, ``persons/*.csv`` or ``persons-*.csv``, or Parquet alike; both are refused.
+def find_tables(names: Iterable[str], find: Callable[[str], TableFiles]) -> dict[str, TableFiles]:
+    """The files of several tables; one DataError with all that cannot be found."""
+    tables: dict[str, TableFiles] = {}
+    problems: list[str] = []
+    for name in names:
+        try:
+            tables[name] = find(name)
+        except DataError as error:
+            problems.append(f"  - {error}")
+    if problems:
+        raise DataError("\n".join(["input files:", *problems]))
+    return tables
 
-    Returns:
-        The files, sorted by name.
+
+def find_table(folder: Path, table: str, choice: str = "") -> TableFiles:
+    """Find the files of a table by its layout.
+
+    Args:
+        choice: what else than moving or adding files may be done, for messages.
     """
     require_folder(folder, "the input tables")
-    candidates: list[TableFiles] = []
-    try:
-        for kind in _KINDS:
-            single = (path for path in matching_files(folder, f"{table}.{kind}") if path.is_file())
-            candidates += [TableFiles(table, kind, (path,), path.name) for path in single]
-            for pattern in (f"{table}/*.{kind}", f"{table}-*.{kind}"):
-                paths = matching_files((folder / pattern).parent, Path(pattern).name)
-                if paths:
-                    candidates.append(TableFiles(table, kind, paths, pattern))
-    except OSError:
-        raise StorageError(f"{folder}: the folder cannot be listed; check its permissions") from None
-    looked = " or ".join(f"{table}.{kind}, {table}/*.{kind}, {table}-*.{kind}" for kind in _KINDS)
+    candidates = named_tables(folder, table)
     if not candidates:
+        schema = layout(table)
+        looked = " or ".join(", ".join(_patterns(schema.stem, ending)) for ending in schema.endings)
         raise DataError(
-            f"{table}: no input file found; allowed: {looked}; fix: add the table to the data folder{packed_words(folder)}"
+            f"{schema.stem}: no input file found; allowed: {looked}; fix: add the table to the data folder{choice}{packed_words(folder)}"
         )
+    return only_candidate(candidates, choice)
+
+
+def named_tables(folder: Path, table: str) -> list[TableFiles]:
+    """The files of a table by its layout: ``persons.csv``, ``persons/*.csv``, ``persons-*.csv``, and of other endings; one of them is right."""
+    schema = layout(table)
+    patterns = (pattern for ending in schema.endings for pattern in _patterns(schema.stem, ending))
+    return tables_like(folder, table, *patterns)
+
+
+def _patterns(stem: str, ending: str) -> tuple[str, ...]:
+    return f"{stem}.{ending}", f"{stem}/*.{ending}", f"{stem}-*.{ending}"
+
+
+def tables_like(folder: Path, table: str, *patterns: str) -> list[TableFiles]:
+    """The files of a table that each pattern means, as one table; a pattern without a star means one file."""
+    candidates: list[TableFiles] = []
+    for pattern in patterns:
+        place = folder / pattern
+        try:
+            listed = matching_files(place.parent, place.name)
+            paths = tuple(path for path in listed if path.is_file() and path.name not in _NO_TABLES)
+        except OSError:
+            raise StorageError(f"{folder}: the folder cannot be listed; check its permissions") from None
+        kind: Literal["text", "parquet"] = "parquet" if pattern.endswith(".parquet") else "text"
+        if "*" not in pattern:
+            candidates += [TableFiles(table, kind, (path,), path.name) for path in paths]
+        elif paths:
+            candidates.append(TableFiles(table, kind, paths, pattern))
+    return candidates
+
+
+def only_candidate(candidates: Sequence[TableFiles], choice: str = "") -> TableFiles:
+    """The one candidate; DataError where there are several."""
     if len(candidates) > 1:
         labels = ", ".join(entry.label for entry in candidates)
         raise DataError(
-            f"{table}: several candidates found ({labels}); allowed: one of them; fix: move the others away"
+            f"{layout(candidates[0].table).stem}: several candidates found ({labels}); allowed: one of them; fix: move the others away{choice}"
         )
     return candidates[0]

@@ -8,22 +8,24 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from censafe.errors import ConfigError, DataError
+from censafe.errors import ConfigError
 from censafe.geography import state_codes
 from censafe.model.fetching import fetch
-from censafe.population.files.delimited import csv_relation, reject_findings
+from censafe.population.files.delimited import reject_findings
 from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TABLES, TableName
-from censafe.population.files.parquet import parquet_relation
+from censafe.population.files.parquet import parquet_relation, table_relation
 from censafe.population.files.relation import (
     Relation,
     TableFiles,
     at_the_end,
     engine_errors,
     find_table,
+    find_tables,
     quote_text,
 )
 from censafe.population.findings import Finding, raise_if_fatal
@@ -107,7 +109,7 @@ class PopulationSource:
         with engine_errors(relation.label):
             return Scanned(relation, relation.scan(self._engine, self._scan_name(relation.table)))
 
-    def _scan_name(self, table: TableName) -> str:
+    def _scan_name(self, table: str) -> str:
         return f"{self._prefix}_files_{table}"
 
     def _population(self, span: MafidRange, loaded: PartTables, findings: tuple[Finding, ...]) -> Population:
@@ -145,19 +147,8 @@ def open_population(
         return PopulationSource(cef.labels, *files, states, backend, work, cef.stage)
     if reader != "csv":
         raise ConfigError("reader: unknown reader; allowed: csv, cef; fix: correct reader")
-    tables: dict[TableName, TableFiles] = {}
-    problems: list[str] = []
-    for name in TABLES:
-        try:
-            tables[name] = find_table(folder, name)
-        except DataError as error:
-            problems.append(str(error))
-    if problems:
-        raise DataError("input files:\n" + "\n".join(f"  - {problem}" for problem in problems))
-    relations = {
-        name: csv_relation(files) if files.kind == "csv" else parquet_relation(files)
-        for name, files in tables.items()
-    }
+    tables = find_tables(TABLES, partial(find_table, folder))
+    relations = {name: table_relation(tables[name]) for name in TABLES}
     raise_if_fatal((f for relation in relations.values() for f in relation.findings), "input files")
     records = tuple(path for files in tables.values() for path in files.paths)
     labels = {name: relation.label for name, relation in relations.items()}

@@ -13,9 +13,9 @@ from censafe.geography.area_names import read_area_names
 from censafe.geography.areas import read_areas
 from censafe.model import GroupMeasurements, PartPlan
 from censafe.model.entries import nearest
-from censafe.population.detailed.files import find_input
 from censafe.population.detailed.public_data import PopGroupTotals
 from censafe.population.detailed.source import SafetabInput
+from censafe.population.files.relation import find_table
 from censafe.population.findings import Finding
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.products.detailed.codes.parameters import read_universe
@@ -357,7 +357,7 @@ def _classes(
 
 
 def _from_geography(config: SafetabConfig, measured: list[GroupMeasurements], data: Path) -> AreaClasses:
-    paths = (data,) if data.is_file() else find_input(data, "blocks").paths
+    paths = (data,) if data.is_file() else find_table(data, "safetab-blocks").paths
     areas, problems = read_areas(paths, config.all_states)
     if problems:
         lines = "\n".join(f"  - {problem.text()}" for problem in problems)

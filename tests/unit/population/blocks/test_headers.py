@@ -27,7 +27,7 @@ def test_headers_that_cannot_be_parsed_are_findings(tmp_path: Path, text: str) -
     found: list[Finding] = []
     assert list(batches(path, (("geocode", "cell", "count"),), (), found)) == []
     assert [one.severity for one in found] == ["stop"]
-    relation = csv_relation(TableFiles("persons", "csv", (path,), "persons"))
+    relation = csv_relation(TableFiles("persons", "text", (path,), "persons"))
     assert relation.findings
     for read in (read_table, column_names):
         with pytest.raises(DataError, match=r"histogram\.csv"):

@@ -10,8 +10,8 @@ import pytest
 from censafe.errors import ConfigError, DataError, StorageError
 from censafe.population.detailed import files as batches
 from censafe.population.detailed import load
-from censafe.population.detailed.layout import Field, record_layout
 from censafe.population.detailed.source import RecordScope, open_safetab
+from censafe.population.files.layout import layout
 from support.safetab_inputs import (
     FILE_NAMES,
     engine,
@@ -192,7 +192,7 @@ def test_only_the_first_codes_are_kept_when_fewer_are_allowed(tmp_path: Path) ->
     ],
 )  # fmt: skip
 def test_domains_of_persons(column: str, good: dict[str, int], bad: list[str]) -> None:
-    field: Field = next(field for field in record_layout("persons") if field.name == column)
+    field = next(field for field in layout("safetab-persons").columns if field.name == column)
     assert good == {text: field.number(text) for text in good}
     assert dict.fromkeys(bad, -1) == {text: field.number(text) for text in bad}
 
@@ -206,7 +206,7 @@ def test_domains_of_persons(column: str, good: dict[str, int], bad: list[str]) -
     ],
 )
 def test_domains_of_households(column: str, good: dict[str, int], bad: list[str]) -> None:
-    field = next(field for field in record_layout("households") if field.name == column)
+    field = next(field for field in layout("safetab-households").columns if field.name == column)
     assert good == {text: field.number(text) for text in good}
     assert dict.fromkeys(bad, -1) == {text: field.number(text) for text in bad}
 

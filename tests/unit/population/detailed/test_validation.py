@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from censafe.errors import DataError, StorageError
-from censafe.population.detailed.layout import record_layout
+from censafe.population.files.layout import layout
 from censafe.population.findings import Finding, stated
 from support.safetab_inputs import CODES, STATES, Rows, header_of, loaded, valid_rows, write_input, write_text
 from support.shared import shared_data
@@ -40,11 +40,11 @@ def found(tmp_path: Path, *changes: Change, product: Any = "safetab-p", **option
     [
         *(
             ("safetab-p", "persons", field.name, "?", (field.name, "domain", "stop"))
-            for field in record_layout("persons")
+            for field in layout("safetab-persons").columns
         ),
         *(
             ("safetab-h", "households", field.name, "?", (field.name, "domain", "stop"))
-            for field in record_layout("households")
+            for field in layout("safetab-households").columns
         ),
         ("safetab-p", "persons", "QRACE1", "Null", ("QRACE1", "domain", "stop")),
         ("safetab-p", "persons", "QRACE1", "1999", ("QRACE1", "unknown-code", "stop")),

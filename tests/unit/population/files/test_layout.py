@@ -1,10 +1,13 @@
 import pytest
 
+from censafe.geography.regions import REGION_TYPES
 from censafe.population.files.layout import TABLES, Column, layout
+
+SAFETAB = ("safetab-persons", "safetab-households", "safetab-totals")
 
 
 def column(table: str, name: str) -> Column:
-    return next(entry for entry in layout(table).columns if entry.name == name)  # type: ignore[arg-type]
+    return next(entry for entry in layout(table).columns if entry.name == name)
 
 
 def test_layouts_have_the_columns_of_the_specification_in_order() -> None:
@@ -49,7 +52,7 @@ def test_large_domains_are_compared_as_ranges() -> None:
 
 
 def test_every_column_says_what_it_means_and_what_is_allowed() -> None:
-    for table in TABLES:
+    for table in (*TABLES, *SAFETAB):
         for entry in layout(table).columns:
             assert entry.meaning
             assert entry.allowed
@@ -58,3 +61,7 @@ def test_every_column_says_what_it_means_and_what_is_allowed() -> None:
 
 def test_geo_fits_its_faults_into_sixteen_bits() -> None:
     assert len(layout("geo").checked) <= 16
+
+
+def test_types_of_regions_are_those_of_the_geography() -> None:
+    assert column("safetab-totals", "REGION_TYPE").words == ", ".join(kind.name for kind in REGION_TYPES)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from censafe.cli.synth import command
-from censafe.population.detailed.layout import header
+from censafe.population.files.layout import layout
 from censafe.population.synthetic import detailed as codes_module
 from censafe.population.synthetic import population
 from censafe.population.synthetic.detailed import draw_codes, race_code_choices
@@ -121,7 +121,7 @@ def test_records_are_those_of_phsafe(folder: Path) -> None:
     assert [home["HHRACE"] for home in homes] == column(folder, "household-records", "HHRACE")
     persons = pq.read_table(folder / "person-records.parquet").to_pylist()
     first = [row for row in persons if row["HOUSEHOLDER"] == "True"]
-    shared = [*header("households")[:4], *(f"QRACE{k}" for k in range(1, 9)), "QSPAN"]
+    shared = [*layout("safetab-households").header[:4], *(f"QRACE{k}" for k in range(1, 9)), "QSPAN"]
     households = pq.read_table(folder / "household-records.parquet").to_pylist()
     assert [[row[name] for name in shared] for row in first] == [
         [row[name] for name in shared] for row in households
