@@ -18,7 +18,7 @@ from censafe.errors import DataError
 from censafe.geography.geocodes import unpack_geocodes
 from censafe.model.safe_text import csv_text
 from censafe.population.files.relation import engine_errors, one_row, quote_list
-from censafe.population.findings import Finding, Severity, finding
+from censafe.population.findings import Finding, stated
 from censafe.population.records.layout import (
     AREA_CODES,
     LONGEST_CODE,
@@ -34,7 +34,6 @@ OTHER_TREE = "other_tree"
 """Table of the engine with the areas of another tree: a column for each of its columns."""
 LEAVES = "leaves"
 """Table of the engine with the lowest areas: a column for each level, ``leaf`` (position in the order of the codes) and ``geocode``."""
-_FIX = "correct the list of areas"
 
 
 @dataclass(frozen=True)
@@ -133,14 +132,10 @@ def list_areas(
             con, f"SELECT coalesce(sum(times) FILTER (WHERE NOT ({complete})), 0), coalesce(sum(times - 1) FILTER (WHERE {complete}), 0), "
             f"coalesce(sum(times) FILTER (WHERE {long}), 0) FROM listed",
         )  # fmt: skip
-        columns, allowed = ", ".join(rule.columns), f"text of 1 to {LONGEST_CODE} characters in every column"
-        findings += finding(label, columns, "missing", int(missing), "areas without a code", allowed, _FIX)
-        findings += finding(
-            label, columns, "too-long", int(too_long), "codes of areas that are too long", allowed, _FIX
-        )
-        findings += finding(
-            label, columns, "duplicate", int(twice), "areas given twice", "one row an area", _FIX
-        )
+        columns = ", ".join(rule.columns)
+        findings += stated("list.missing", label, int(missing), column=columns, longest=LONGEST_CODE)
+        findings += stated("list.too-long", label, int(too_long), column=columns, longest=LONGEST_CODE)
+        findings += stated("list.duplicate", label, int(twice), column=columns)
     _number(con, rule, complete, long)
     findings += _suspicious(con, rule, label)
     if rule.other_tree:
@@ -180,14 +175,8 @@ def _other_tree(
                 con, f"SELECT count(*) FILTER (WHERE n = 0), count(*) FILTER (WHERE n > 1) FROM (SELECT count(DISTINCT {identifier(above)}) AS n "
                 f"FROM {OTHER_TREE} WHERE {identifier(below)} IS NOT NULL GROUP BY {identifier(below)})",
             )  # fmt: skip
-        findings += finding(
-            label, above, "missing", int(missing), f"areas of {below} without a code of {above}",
-            f"text of 1 to {LONGEST_CODE} characters in every column", _FIX,
-        )  # fmt: skip
-        findings += finding(
-            label, above, "not-nested", int(several), f"areas of {below} that lie in several areas of {above}", "areas of one tree within those above them",
-            _FIX,
-        )  # fmt: skip
+        findings += stated("tree.missing", label, int(missing), column=above, above=above, below=below, longest=LONGEST_CODE)
+        findings += stated("tree.not-nested", label, int(several), column=above, above=above, below=below)
     return findings
 
 
@@ -227,7 +216,7 @@ def _number(con: duckdb.DuckDBPyConnection, rule: AreaRule, complete: str, long:
 def _suspicious(con: duckdb.DuckDBPyConnection, rule: AreaRule, label: str) -> list[Finding]:
     """Codes that are those of other areas without their leading zero, or numbers with decimals."""
     findings: list[Finding] = []
-    severity: Severity = "warn" if rule.listed else "stop"
+    warn = rule.listed
     for place, name in enumerate(path_columns(rule)):
         column = rule.columns[min(place, len(rule.columns) - 1)]
         if rule.lengths and place < len(rule.lengths) - 1:
@@ -237,14 +226,8 @@ def _suspicious(con: duckdb.DuckDBPyConnection, rule: AreaRule, label: str) -> l
                 con, f"SELECT count(*) FILTER (WHERE '0' || code IN (SELECT {name} FROM {LEAVES})), count(*) FILTER (WHERE regexp_full_match(code, '[0-9]+[.]0+')) "
                 f"FROM (SELECT DISTINCT {name} AS code FROM {LEAVES})",
             )  # fmt: skip
-        findings += finding(
-            label, column, "lost-zero", int(lost), "codes that are another code without its leading zero; lost a leading zero? (rows are codes)",
-            "codes as text, with all their digits", "write the column as text; spreadsheets drop leading zeros", severity,
-        )  # fmt: skip
-        findings += finding(
-            label, column, "decimal", int(decimals), "codes with decimals, as spreadsheets write numbers (rows are codes)",
-            "codes as text", "write the column as text", severity,
-        )  # fmt: skip
+        findings += stated("list.lost-zero", label, int(lost), column=column, warn=warn)
+        findings += stated("list.decimal", label, int(decimals), column=column, warn=warn)
     return findings
 
 

@@ -16,7 +16,7 @@ from censafe.model.sparse import ExactHistograms
 from censafe.population.blocks.layout import MOST_COUNT, BlockData, histograms_of, zero_findings
 from censafe.population.examples import EXAMPLES, write_rows
 from censafe.population.files.relation import engine_errors, one_row, quote_list, quote_text
-from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
+from censafe.population.findings import Finding, merge_findings, raise_if_fatal, stated
 from censafe.population.records.areas import (
     LEAVES,
     AreaCodes,
@@ -153,15 +153,7 @@ class _Reading:
         geocodes, codes = read_codes(self._con, layout.geography)
         coded = {table: self._code(table) for table in self._tables if self._rules(table)}
         if not len(geocodes) and not self._stops():
-            self._findings += finding(
-                listed[0].label,
-                "",
-                "no-areas",
-                1,
-                "there is no area",
-                "one area at least",
-                "check that the file is whole",
-            )
+            self._findings += stated("list.no-areas", listed[0].label, 1)
         if self._stops():
             return self._data(codes)
         root = layout.rules
@@ -234,15 +226,8 @@ class _Reading:
             for rule in one.rules if one.table == "persons" else ():
                 taken = joined & set(rule.columns)
                 if taken and rule.name != one.kind:
-                    self._findings.append(
-                        Finding(
-                            self._tables["households"].label, ", ".join(sorted(taken)), "relation", "stop", 0,
-                            f"attribute {rule.name} of persons is read from their household, whose answers may change with one person: then the records "
-                            "of all its members would change, which the stated loss does not cover",
-                            "of a household only its area and the kind of unit, which do not change",
-                            "count it in a histogram with record = household; or, where it is each person's own answer, put it into the persons file",
-                        )
-                    )  # fmt: skip
+                    columns, label = ", ".join(sorted(taken)), self._tables["households"].label
+                    self._findings += stated("row.relation", label, column=columns, attribute=rule.name)
 
     def _check_keys(self) -> None:
         """Keys of households are there once; those of persons are keys of households."""
@@ -257,19 +242,8 @@ class _Reading:
                 f"(SELECT {key} AS k, count(*) AS n FROM ({households.sql([layout.key])}) GROUP BY 1)",
             )
         self._findings += households.rejected(self._con)
-        allowed, fix = "one row a household, each with its own key", "correct the file of households"
-        self._findings += finding(
-            households.label, layout.key, "missing", int(missing), "households without a key", allowed, fix
-        )
-        self._findings += finding(
-            households.label,
-            layout.key,
-            "duplicate",
-            int(twice),
-            "keys of households given twice",
-            allowed,
-            fix,
-        )
+        self._findings += stated("household.missing", households.label, int(missing), column=layout.key)
+        self._findings += stated("household.duplicate", households.label, int(twice), column=layout.key)
 
     # coding
 
@@ -376,34 +350,14 @@ class _Reading:
         }
         self._facts.append(TableFacts(table, int(rows), files))
         label, columns = scanned.label, ", ".join(layout.geography.columns)
-        text = f"text of 1 to {LONGEST_CODE} characters in every column"
-        self._findings += finding(label, "", "header-again", int(headers), "rows that repeat the header", "one header, in the first row",
-                               "remove them; files were probably joined")  # fmt: skip
-        if not rows:
-            self._findings.append(Finding(label, "", "header-only", "stop", 0, "the file has a header and no rows", "one row at least",
-                                       "check that the file was written completely"))  # fmt: skip
-        self._findings += finding(label, layout.key, "missing", int(no_key), f"{table} without a key of their unit", "a key in every row",
-                               "correct the file, or count units from a file of households")  # fmt: skip
-        self._findings += finding(label, layout.key, "no-household", int(no_household), "persons whose household is not in the file of households",
-                               "keys of that file", "add the household, or correct the key")  # fmt: skip
-        self._findings += finding(
-            label,
-            columns,
-            "missing",
-            int(no_area),
-            "rows without a code of their area",
-            text,
-            "correct the file",
-        )
-        self._findings += finding(
-            label,
-            columns,
-            "too-long",
-            int(too_long),
-            "codes of areas that are too long",
-            text,
-            "correct the file",
-        )
+        self._findings += [
+            *stated("row.header-again", label, int(headers)),
+            *([] if rows else stated("row.header-only", label)),
+            *stated("unit.missing", label, int(no_key), column=layout.key, records=table),
+            *stated("row.no-household", label, int(no_household), column=layout.key),
+            *stated("row.missing", label, int(no_area), column=columns, longest=LONGEST_CODE),
+            *stated("row.too-long", label, int(too_long), column=columns, longest=LONGEST_CODE),
+        ]
         if other:
             self._findings += self._unlisted(table, int(other))
         for place, rule in enumerate(rules):
@@ -462,13 +416,7 @@ class _Reading:
             )
         self._forget_rejects()
         lost, decimals = min(int(lost), rows), min(int(decimals), rows)
-        findings = finding(label, columns, "lost-zero", lost, "codes of no area that are codes of the list without a leading zero; lost a leading zero?",
-                        "codes as text, with all their digits", "write the columns as text; spreadsheets drop leading zeros")  # fmt: skip
-        findings += finding(label, columns, "decimal", decimals, "codes with decimals, as spreadsheets write numbers", "codes as text",
-                         "write the columns as text")  # fmt: skip
         left = rows - lost - decimals
-        findings += finding(label, columns, "unknown-area", left, "rows of areas that are not in the list of areas",
-                         f"areas of {' and '.join(rule.areas)}", "add the area to the list, or correct the codes of the rows")  # fmt: skip
         return findings
 
     # counting
@@ -486,9 +434,7 @@ class _Reading:
         keys, counts = (table[name].to_numpy().astype(np.int64) for name in ("key", "n"))
         histograms, _, large = histograms_of(spine, keys, counts, one.schema.cells)
         label = self._tables[one.table].label
-        self._findings += finding(
-            label, "", "too-large", large, "counts that do not fit", f"at most {MOST_COUNT:,}"
-        )
+        self._findings += stated("row.too-large", label, large, most=MOST_COUNT)
         self._findings += zero_findings(histograms, one.empty, label, one.table)
         return histograms
 
@@ -505,11 +451,8 @@ class _Reading:
                     self._con,
                     f"SELECT count(*) FROM (SELECT 1 FROM {name} GROUP BY unit HAVING count(DISTINCT leaf * {units.kinds}::BIGINT + {kind}) > 1)",
                 )
-                self._findings += finding(
-                    self._tables["persons"].label, self._layout.key, "unit", int(several),
-                    "units whose persons are in several areas or kinds of units (rows are units)", "one area and one kind for all persons of a unit",
-                    "correct the key, the area or the kind",
-                )  # fmt: skip
+                label = self._tables["persons"].label
+                self._findings += stated("unit.unit", label, int(several), column=self._layout.key)
             counted = "count(DISTINCT unit)" if units.table == "persons" else "count(*)"
             rows = self._con.execute(
                 f"SELECT leaf, {kind} AS kind, {counted} AS n FROM {name} GROUP BY 1, 2"
