@@ -97,18 +97,6 @@ class PopGroupTotals:
         )
 
 
-@dataclass(frozen=True)
-class _Raw:
-    """Rows as numbers; negative ones are faulty."""
-
-    kind: NDArray[np.int64]
-    number: NDArray[np.int64]
-    width: NDArray[np.int64]
-    state: NDArray[np.int64]
-    iteration: NDArray[np.int64]
-    count: NDArray[np.int64]
-
-
 def load_totals(
     batches: Batches, areas: Areas, label: str, *, whole_regions: bool = True
 ) -> tuple[PopGroupTotals, list[Finding]]:
@@ -118,18 +106,13 @@ def load_totals(
     """
     faults = dict.fromkeys((field.name for field in layout("safetab-totals").columns), 0)
     parts = [_raw(batch, faults, batches.null_text) for task in batches.tasks for batch in task()]
-    empty = np.empty(0, np.int64)
-    raw = _Raw(
-        *(
-            np.concatenate([empty, *(getattr(part, name) for part in parts)])
-            for name in ("kind", "number", "width", "state", "iteration", "count")
-        )
-    )
+    raw = np.concatenate([np.empty((6, 0), np.int64), *parts], axis=1)
+    kind, number, _, _, iteration, count = raw
     findings = list(batches.findings)
     for field in layout("safetab-totals").columns:
         findings += stated("totals.domain", label, faults[field.name], column=field.name, field=field)
-    valid = (raw.kind >= 0) & (raw.number >= 0) & (raw.iteration >= 0)
-    findings += stated("totals.duplicate-group", label, _repeated(raw, valid))
+    valid = (kind >= 0) & (number >= 0) & (iteration >= 0)
+    findings += stated("totals.duplicate-group", label, _repeated(raw[:, valid]))
     region, inside = _regions(raw, areas, valid)
     outside, unknown = (
         int(np.count_nonzero(rows)) for rows in (valid & ~inside, valid & inside & (region < 0))
@@ -137,13 +120,12 @@ def load_totals(
     findings += stated("totals.state-filter", label, outside, states=", ".join(areas.states))
     left_out = "" if whole_regions else " are left out"
     findings += stated("totals.unknown-region", label, unknown, warn=not whole_regions, left_out=left_out)
-    totals = PopGroupTotals(
-        raw.kind.astype(np.int8), region, raw.iteration.astype(np.int32), raw.count
-    )._take(valid & inside & (region >= 0))
-    return totals, findings
+    totals = PopGroupTotals(kind.astype(np.int8), region, iteration.astype(np.int32), count)
+    return totals._take(valid & inside & (region >= 0)), findings
 
 
-def _raw(batch: pa.RecordBatch, faults: dict[str, int], null_text: str) -> _Raw:
+def _raw(batch: pa.RecordBatch, faults: dict[str, int], null_text: str) -> NDArray[np.int64]:
+    """Rows as numbers: type, number, width and state of the region, iteration, count; negative ones are faulty."""
     region, region_type, group, total = layout("safetab-totals").columns
     ids, id_of = encoded_texts(batch.column(region.name), null_text, 0)
     kinds, kind_of = encoded_texts(batch.column(region_type.name), null_text, 0)
@@ -156,14 +138,10 @@ def _raw(batch: pa.RecordBatch, faults: dict[str, int], null_text: str) -> _Raw:
     integral = np.array([_is_whole(text) for text in totals])[total_of]
     for name, bad in zip(faults, (number < 0, kind < 0, iteration < 0, ~integral), strict=True):
         faults[name] += int(np.count_nonzero(bad))
-    return _Raw(
-        kind=kind,
-        number=number,
-        width=np.array([len(text) for text in ids])[id_of],
-        state=np.array([int(text[:2]) if _is_region(text) else 0 for text in ids])[id_of],
-        iteration=iteration,
-        count=np.array([int(text) if _is_whole(text) else 0 for text in totals], np.int64)[total_of],
-    )
+    width = np.array([len(text) for text in ids])[id_of]
+    state = np.array([int(text[:2]) if _is_region(text) else 0 for text in ids])[id_of]
+    count = np.array([int(text) if _is_whole(text) else 0 for text in totals], np.int64)[total_of]
+    return np.stack([kind, number, width, state, iteration, count])
 
 
 def _is_region(text: str) -> bool:
@@ -175,22 +153,24 @@ def _is_whole(text: str) -> bool:
     return digits.isascii() and digits.isdecimal() and len(digits) <= 15
 
 
-def _repeated(raw: _Raw, valid: NDArray[np.bool_]) -> int:
-    region = (raw.kind << 4 | raw.width) << 37 | raw.number  # at most 11 digits
-    keys = np.sort((region << 14 | raw.iteration)[valid])
+def _repeated(raw: NDArray[np.int64]) -> int:
+    kind, number, width, _, iteration, _ = raw
+    region = (kind << 4 | width) << 37 | number  # at most 11 digits
+    keys = np.sort(region << 14 | iteration)
     return int(np.count_nonzero(keys[1:] == keys[:-1]))
 
 
 def _regions(
-    raw: _Raw, areas: Areas, valid: NDArray[np.bool_]
+    raw: NDArray[np.int64], areas: Areas, valid: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Positions of the regions, and whether the state filter keeps them."""
-    region = np.full(len(raw.kind), -1, np.int32)
+    kinds, number, width, state, _, _ = raw
+    region = np.full(len(kinds), -1, np.int32)
     for position, kind in enumerate(REGION_TYPES):
-        rows = np.flatnonzero(valid & (raw.kind == position) & (raw.width == kind.width))
-        region[rows] = areas.find_regions(kind.name, raw.number[rows])
+        rows = np.flatnonzero(valid & (kinds == position) & (width == kind.width))
+        region[rows] = areas.find_regions(kind.name, number[rows])
     included = np.zeros(100, bool)
     included[[int(state) for state in areas.states]] = True
     us_run = any(state != PUERTO_RICO for state in areas.states)
-    inside = np.where(raw.kind == _USA, us_run, included[raw.state])
-    return region, np.where(raw.kind == _AIANNH, region >= 0, inside)
+    inside = np.where(kinds == _USA, us_run, included[state])
+    return region, np.where(kinds == _AIANNH, region >= 0, inside)

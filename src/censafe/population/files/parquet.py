@@ -137,27 +137,12 @@ def _problems(label: str, kinds: dict[str, str], schema: TableSchema) -> list[Fi
         for column in schema.columns
         if kinds.get(column.name) == "other" or (kinds.get(column.name) == "boolean" and not column.choices)
     ]
-    findings = []
-    if missing:
-        findings.append(
-            layout_finding(
-                label, "columns missing", "the columns " + ", ".join(schema.header), column=", ".join(missing)
-            )
-        )
-    if extra:
-        names = printable_names(list(kinds), schema.header)
-        findings.append(
-            layout_finding(
-                label,
-                "unexpected columns" if names else f"{len(extra)} unexpected columns",
-                "the columns " + ", ".join(schema.header),
-                column=names,
-            )
-        )
-    if wrong:
-        findings.append(
-            layout_finding(
-                label, "type is neither text nor integer", "text or integer", column=", ".join(wrong)
-            )
-        )
-    return findings
+    allowed = "the columns " + ", ".join(schema.header)
+    names = printable_names(list(kinds), schema.header)
+    unexpected = "unexpected columns" if names else f"{len(extra)} unexpected columns"
+    problems = (
+        (missing, "columns missing", allowed, ", ".join(missing)),
+        (extra, unexpected, allowed, names),
+        (wrong, "type is neither text nor integer", "text or integer", ", ".join(wrong)),
+    )
+    return [layout_finding(label, *words, column=column) for columns, *words, column in problems if columns]

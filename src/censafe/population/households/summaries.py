@@ -67,7 +67,8 @@ def _conditions(rows: Any) -> dict[str, Any]:
 
 
 def _digits(rows: Any) -> Any:
-    return sum((_digit(kind, rows) for kind in _KINDS[:2]), start=_relation_digits(rows.RELSHIP))
+    conditions = _conditions(rows)
+    return sum(conditions[kind].ifelse(_weight(kind), 0) for kind in _KINDS)
 
 
 def _marks(rows: Any) -> Any:
@@ -75,27 +76,10 @@ def _marks(rows: Any) -> Any:
     return _flags(rows) + (rows.RELSHIP == 20).ifelse(head * (1 << _HEAD), 0)
 
 
-def _weight(kind: str) -> int:
-    return 1 << (_DIGIT * _KINDS.index(kind))
-
-
-def _digit(kind: str, rows: Any) -> Any:
+def _weight(kind: str) -> Any:
     import ibis
 
-    return _conditions(rows)[kind].ifelse(ibis.literal(_weight(kind), "int64"), 0)
-
-
-def _relation_digits(relation: Any) -> Any:
-    import ibis
-
-    householder, partner, family = map(_weight, _KINDS[2:])
-    return ibis.cases(
-        (relation == 20, ibis.literal(householder + family, "int64")),
-        ((relation == 21) | (relation == 23), partner + family),
-        (relation <= 24, partner),
-        (relation <= 33, family),
-        else_=0,
-    )
+    return ibis.literal(1 << (_DIGIT * _KINDS.index(kind)), "int64")
 
 
 def _flags(rows: Any) -> Any:
