@@ -80,10 +80,10 @@ def _state_findings(
     known[[int(code) for code in state_codes()]] = True
     counts = loaded.outside.copy()
     counts[0] -= faulty  # a faulty state is read as 0
-    known_rows, unknown_rows, kept = int(counts[known].sum()), int(counts[~known].sum()), ", ".join(states)
+    known_rows, unknown_rows, listed = int(counts[known].sum()), int(counts[~known].sum()), ", ".join(states)
     return [
-        *stated("safetab.state-filter", label, known_rows, states=kept),
-        *stated("safetab.unknown-state", label, unknown_rows, warn=not strict, states=kept),
+        *stated("safetab.state-filter", label, known_rows, states=listed),
+        *stated("safetab.unknown-state", label, unknown_rows, warn=not strict, states=listed),
     ]
 
 

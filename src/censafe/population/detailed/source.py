@@ -352,13 +352,13 @@ def open_safetab(
 
 
 def _open_files(folder: Path, name: RecordName, t1: Path | None) -> _Files:
-    def found(table: str) -> TableFiles:
+    def files_of(table: str) -> TableFiles:
         if table != "totals":
             return find_table(folder, f"safetab-{table}")
         return find_totals(t1) if t1 else find_table(folder, "safetab-totals", ", or name it with `t1`")
 
     checked = (name, "totals") if name == "households" else (name,)
-    tables = find_tables(("blocks", *checked), found)
+    tables = find_tables(("blocks", *checked), files_of)
     findings = [finding for table in checked for finding in table_relation(tables[table]).findings]
     raise_if_fatal(findings, "input files")
     unit_list = folder / LIST_NAME
