@@ -11,7 +11,8 @@ from campaign.fuzz.mutations import Change, of_bytes, of_json, of_ledger, of_par
 from campaign.fuzz.records import Reader, copied, readers_of_records
 from censafe import configuration, plan
 from censafe.attack.reading import read_people
-from censafe.evaluation.files.microdata import read_district_microdata, read_microdata
+from censafe.evaluation.counts.block_rows import block_rows
+from censafe.geography.geocodes import GeocodeForm
 from censafe.privacy.keys.commitments import load_key
 from censafe.privacy.keys.run_keys import ReleaseKey
 from censafe.privacy.ledger.book import Ledger
@@ -26,6 +27,7 @@ from censafe.publication.measurements.groups import read_group_measurements
 from censafe.publication.measurements.vectors import read_measurements
 from censafe.publication.microdata.histograms import histogram_schema
 from censafe.publication.tables.noisy import read_noisy_table
+from censafe.results.districts import read_district_microdata
 from support.ledgers import make_plan, spend
 
 
@@ -84,7 +86,7 @@ def _published(world: Path) -> Iterable[Reader]:
         yield _public(f"microdata of 1940, {name}", folder, f"{name}.txt", districts, pipe, own=persons)
     redistricting = run / "dhc-redistricting" / "microdata"
     if redistricting.parent.exists():
-        blocks = partial(read_microdata, schema=load_config("pl94-us").histograms[0].schema)
+        blocks = partial(block_rows, form=GeocodeForm(16), schema=load_config("pl94-us").histograms[0].schema)
         yield _public("microdata of the redistricting data", redistricting, persons, blocks, pipe)
         yield _public("microdata of the DHC", run / "dhc" / "microdata", persons, read_people, pipe)
     data = copied(world / "dhc" / "data")

@@ -19,10 +19,10 @@ GONE = {"touched", "untouched", "touch", "knobs", "told", "untold", "kept", "aga
 PARTICIPLES = {"found", "held", "wanted", "asked", "beside", "shown"}
 NAMED = (
     "api/plans", "attack/comparison/", "attack/defenses/", "attack/matching/", "attack/pages/", "attack/ranking/", "attack/reading",
-    "attack/reconstruction/", "attack/results", "attack/study", "attack/tables", "cli/", "estimation/", "evaluation/areas/", "evaluation/files/",
+    "attack/reconstruction/", "attack/results", "attack/study", "attack/tables", "cli/", "estimation/", "evaluation/areas/",
     "evaluation/loss/", "evaluation/outputs", "evaluation/pages/", "evaluation/pairs/", "evaluation/summary/", "evaluation/tables/",
     "geography/", "lazy", "model/", "planning/",
-    "population/", "results/forms", "results/source", "results/summary", "results/table_files",
+    "population/", "results/districts", "results/forms", "results/histogram_files", "results/source", "results/summary", "results/table_files",
     "privacy/", "products/configuration/", "products/detailed/", "products/phsafe/", "products/run/",
     "products/topdown/census_tables/", "products/topdown/configuration/", "products/topdown/intake/", "products/topdown/public/",
     "publication/certificate/", "publication/groups/", "publication/intervals/", "publication/measurements/", "publication/microdata/",
@@ -33,7 +33,7 @@ NAMED = (
 FIXED = {"NOT_FOUND", "largest_beside_total"}
 LAYOUT_FIELDS = {"beside", "shown"}
 OF_LAYOUTS = (
-    "evaluation/files/microdata", "products/topdown/census_tables/microdata_source", "products/topdown/configuration/outputs",
+    "evaluation/counts/block_rows", "products/topdown/census_tables/microdata_source", "products/topdown/configuration/outputs",
     "publication/microdata/",
 )  # fmt: skip
 

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from censafe.attack.people import BLOCK_DIGITS, People
-from censafe.attack.reading import column_texts, read_table_file
+from censafe.attack.people import People
 from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.attack.tables import LineTable, Workload, tabulate_lines
 from censafe.attack.tract_lines import TRACT_DIGITS, TractLines
-from censafe.errors import DataError, StorageError, UsageError
-from censafe.geography.area_tables import ANNOTATIONS, number_faults
+from censafe.errors import DataError, UsageError
 from censafe.model.entries import nearest
+from censafe.products.topdown.census_tables.microdata_source import census_forms
+from censafe.results.source import PublishedSource, recognize
+from censafe.results.summary import AreaTables
 
-_AREAS: Final = ("geounit", "block", "tract")
-_LINES: Final = ("line", "cell")
-_VALUES: Final = ("value", "count")
+_OWN: Final = "lines"  # product of tables in the names of the attack
+_NAMES: Final = {"pl94": {"P8": "P1", "P9": "P2", "P10": "P3", "P11": "P4"}}
+"""Names of tables in other products, by product; those of the DHC are the names of the 2010 Summary File."""
 _FILES: Final = ("tables", "tract_tables")
+_NAMED: Final = 3
 _WORDS: Final = (
-    "allowed: CSV or Parquet with a row for each area and line, in the columns geounit (block, 15 digits, or tract, 11), table, line and value; lines that are not "
-    "listed are 0, an empty value is one that was withheld; or a folder with such files tables.parquet and tract_tables.parquet"
+    "allowed: tables of blocks, and with mode bt of tracts, of the DHC or the redistricting data as they are published (summary files, Census API, NHGIS); CSV or Parquet with a "
+    "row for each area and line, in the columns geounit (block, 15 digits, or tract, 11), table, line and value, where lines that are not listed are 0 and an empty value is one "
+    "that was withheld; or a folder with such files tables.parquet and tract_tables.parquet"
 )
 _Ints = NDArray[np.int64]
 
@@ -82,135 +83,86 @@ def _lines(tables: Mapping[str, LineTable]) -> tuple[Workload, TractLines | None
     return workload, TractLines.of(workload, by_level["tract"]) if by_level["tract"] else None
 
 
-def holds_tables(path: Path) -> bool:
-    """Whether a file or folder holds tables and no records."""
-    if path.is_dir():
-        return _file(path, _FILES[0]) is not None and not (path / "units.parquet").exists()
-    try:
-        if path.suffix == ".parquet":
-            names = pq.read_schema(path).names
-        else:
-            with path.open(encoding="utf-8-sig", errors="replace") as stream:
-                names = stream.readline().strip().replace('"', "").replace("|", ",").split(",")
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        raise StorageError(f"{path}: the file cannot be read; {_WORDS}") from error
-    return "table" in names
+def published_source(path: Path, known: Mapping[str, LineTable]) -> PublishedSource | None:
+    """What a file or folder holds of published tables; None where it holds records.
 
-
-def _file(folder: Path, name: str) -> Path | None:
-    return next((one for one in (folder / f"{name}.parquet", folder / f"{name}.csv") if one.exists()), None)
+    Args:
+        known: tables of the attack.
+    """
+    if (path / "units.parquet").exists():
+        return None
+    forms, cells = census_forms({}), {name: len(table.lines) for name, table in known.items()}
+    forms = replace(forms, cells={_OWN: cells, **forms.cells}, names=_FILES)
+    source = recognize(path, forms)
+    return None if source is None or source.tables is None else source
 
 
 def read_published_tables(
-    path: Path, tables: Mapping[str, LineTable], known: Collection[str]
+    source: PublishedSource, tables: Mapping[str, LineTable], known: Collection[str]
 ) -> PublishedTables:
     """Tables as they were published, exact or not; a table of which no line is listed is not published."""
-    files = [path] if path.is_file() else [one for name in _FILES if (one := _file(path, name))]
-    rows = _Rows.of([(one, read_table_file(one, _WORDS)) for one in files], path)
-    unknown = sorted(set(rows.table.tolist()) - set(known))
-    if unknown:
+    path, areas = source.path, source.tables
+    if areas is None:
+        raise DataError(f"{path}: there are no tables; {_WORDS}")
+    if areas.product == _OWN and areas.unknown:
+        table = areas.unknown[0].rpartition("_")[0]
         raise DataError(
-            f"{path}: table {unknown[0]!r}: there is no such table.{nearest(unknown[0], list(known))} Allowed: {', '.join(known)}; fix: correct the name, or "
-            "describe the table in a file for `tables`"
+            f"{path}: {', '.join(areas.unknown[:_NAMED])}: there is no such {'line' if table in known else 'table'}.{nearest(table, list(known))} Allowed: lines from 1, as in "
+            f"lines.csv, of {', '.join(known)}; fix: correct the name, or describe the table in a file for `tables`"
         )
-    listed = set(rows.table.tolist())
-    workload, lines = _lines({name: table for name, table in tables.items() if name in listed})
+    names = _NAMES.get(areas.product, {name: name for name in tables})
+    listed = {
+        name: table
+        for name, table in tables.items()
+        if name in names and table.level in areas.levels and not areas.missing(names[name], table.level)
+    }
+    workload, lines = _lines(listed)
     if lines is None and any(table.level == "tract" for table in tables.values()):
         raise UsageError(
             f'{path}: mode "bt" attacks tables of tracts too, and there is none; fix: add them, or mode "b"'
         )
-    width = np.char.str_len(rows.area)
-    blocks = np.unique(rows.area[width == BLOCK_DIGITS])
-    low, high = rows.values(workload, blocks, path)
+    codes, low, high = _values(source, areas, workload, names, "block")
+    blocks = np.char.add(
+        codes.astype(f"U{TRACT_DIGITS}"), [code[TRACT_DIGITS + 1 :] for code in codes.tolist()]
+    )
     tracts, tract_values = _tracts(blocks)[0], np.zeros((0, 0), np.int64)
     if lines is not None:
-        other = set(rows.area[width == TRACT_DIGITS].tolist()) - set(tracts.tolist())
-        if other:
+        own, values, highest = _values(source, areas, lines.tracts, names, "tract")
+        other = np.setdiff1d(own, tracts)
+        if len(other):
             raise DataError(
                 f"{path}: {len(other):,} tracts have no block in the tables; fix: leave them out, or add their blocks"
             )
-        tract_values, highest = rows.values(lines.tracts, tracts, path)
         hidden = int((high >= NO_LIMIT).sum() + (highest >= NO_LIMIT).sum())
         if hidden:
             raise DataError(
                 f'{path}: {hidden:,} values are withheld; allowed with mode "bt": tables of which every value is published; fix: leave out these tables, or mode "b"'
             )
+        tract_values = np.zeros((len(tracts), len(lines.tracts.lines)), np.int64)
+        tract_values[np.searchsorted(tracts, own)] = values
     return PublishedTables(blocks, workload, low, high, lines, tracts, tract_values)
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows of tables as they stand in files."""
-
-    area: NDArray[np.str_]
-    table: NDArray[np.str_]
-    line: _Ints
-    value: _Ints
-    hidden: NDArray[np.bool_]
-
-    @staticmethod
-    def of(files: list[tuple[Path, pa.Table]], path: Path) -> _Rows:
-        columns: list[list[NDArray[Any]]] = [[] for _ in range(5)]
-        for one, table in files:
-            names = table.column_names
-            area, line, value = (
-                next((name for name in choice if name in names), None) for choice in (_AREAS, _LINES, _VALUES)
-            )
-            if area is None or line is None or value is None or "table" not in names:
-                raise DataError(f"{one}: columns missing; {_WORDS}")
-            texts = [column_texts(table[name]) for name in (area, "table", line, value)]
-            hidden = texts[3] == ""
-            numbers = [_whole(texts[2], one, line), _whole(np.where(hidden, "0", texts[3]), one, value)]
-            for column, own in zip(columns, (*texts[:2], *numbers, hidden), strict=True):
-                column.append(own)
-        if not columns[0] or not len(columns[0][0]):
-            raise DataError(f"{path}: there are no rows; {_WORDS}")
-        rows = _Rows(*(np.concatenate(one) for one in columns))
-        width = np.char.str_len(rows.area)
-        wrong = ~np.isin(width, (BLOCK_DIGITS, TRACT_DIGITS)) | ~np.char.isdigit(rows.area)
-        if wrong.any():
+def _values(
+    source: PublishedSource, areas: AreaTables, workload: Workload, names: Mapping[str, str], level: str
+) -> tuple[NDArray[np.str_], _Ints, _Ints]:
+    """Codes of the areas of a level, rising, and lowest and highest values of the lines of a workload in them, each of shape (areas, lines)."""
+    records = areas.areas(level)
+    order = np.argsort(records.codes, kind="stable")
+    parts = []
+    for name in dict.fromkeys(workload.names):
+        values, number = areas.values(names[name], records)[order], workload.names.count(name)
+        if values.shape[1] != number:
             raise DataError(
-                f"{path}: {int(wrong.sum()):,} rows have a code of neither {BLOCK_DIGITS} digits (block) nor {TRACT_DIGITS} (tract), which a lost leading zero does; "
-                "fix: write the codes as text with their zeros"
+                f"{source.path}: table {names[name]} has {values.shape[1]} cells, and {number} lines as it is attacked; fix: describe it in a file for `tables`"
             )
-        return rows
-
-    def values(self, workload: Workload, areas: NDArray[np.str_], path: Path) -> tuple[_Ints, _Ints]:
-        """Lowest and highest values of the lines of a workload in some areas, each of shape (areas, lines)."""
-        names = {(line.table, line.number): place for place, line in enumerate(workload.lines)}
-        tables = {line.table for line in workload.lines}
-        digits = len(str(areas[0])) if len(areas) else 0
-        own = np.flatnonzero(np.isin(self.table, list(tables)) & (np.char.str_len(self.area) == digits))
-        pairs, back = np.unique(
-            np.stack([self.table[own], self.line[own].astype(str)]), axis=1, return_inverse=True
-        )
-        places = np.array([names.get((str(table), int(line)), -1) for table, line in pairs.T], np.int64)
-        wrong = int((places[back.ravel()] < 0).sum()) if len(own) else 0
-        if wrong:
-            raise DataError(
-                f"{path}: {wrong:,} rows have a line that their table has not; allowed: lines from 1, as in lines.csv; fix: correct or leave out these rows"
-            )
-        area = np.searchsorted(areas, self.area[own])
-        cell = area * len(workload.lines) + places[back.ravel()]
-        repeated = len(cell) - len(np.unique(cell))
-        if repeated:
-            raise DataError(
-                f"{path}: {repeated:,} rows repeat an area, table and line; allowed: each once; fix: leave out the others"
-            )
-        low = np.zeros((len(areas), len(workload.lines)), np.int64)
-        high = low.copy()
-        low.flat[cell] = self.value[own]
-        high.flat[cell] = np.where(self.hidden[own], NO_LIMIT, self.value[own])
-        return low, high
-
-
-def _whole(texts: NDArray[np.str_], path: Path, name: str) -> _Ints:
-    number = np.char.lstrip(texts, "-")
-    other = ~np.char.isdigit(number) | (np.char.str_len(texts) - np.char.str_len(number) > 1)
-    wrong = int((other | np.isin(texts, [str(code) for code in ANNOTATIONS])).sum())
+        parts.append(values)
+    every = np.concatenate(parts, axis=1)
+    hidden = np.isnan(every)
+    low = np.where(hidden, 0, every).astype(np.int64)
+    wrong = int((low != every)[~hidden].sum())
     if wrong:
-        faults = "".join(f"; {fault}" for fault in number_faults(pa.chunked_array([texts.tolist()])))
         raise DataError(
-            f"{path}: column {name}: {wrong:,} values are not whole numbers{faults}; allowed: whole numbers, also below 0 as noisy tables have; fix: correct these rows"
+            f"{source.path}: {wrong:,} values are not whole numbers; allowed: whole numbers, also below 0 as noisy tables have; fix: correct these rows"
         )
-    return texts.astype(np.int64)
+    return records.codes[order], low, np.where(hidden, NO_LIMIT, low)

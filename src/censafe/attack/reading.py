@@ -34,7 +34,7 @@ _PERSON: Final = ("QSEX", "QAGE")
 _WORDS: Final = (
     "allowed: a CSV or Parquet file with the columns block, sex, age, race (or white, black, aian, asian, nhpi, sor) and hispanic, and if known person_id and "
     "household_id; a folder with persons.parquet, units.parquet and GRF-C*.txt as `censafe synth` writes it with the layout dhc; a finished run of "
-    "the DHC; or its microdata persons.txt"
+    "the DHC; its microdata persons.txt; or, to reconstruct records, published tables of blocks"
 )
 
 

@@ -18,7 +18,7 @@ from censafe.attack.matching.guessers import GUESSER
 from censafe.attack.matching.rates import AttackTarget, agreement_rows, reidentification_rows, unique_rows
 from censafe.attack.pages.reconstruction import reconstruction_page
 from censafe.attack.people import People
-from censafe.attack.published import PublishedTables, holds_tables, read_published_tables
+from censafe.attack.published import PublishedTables, published_source, read_published_tables
 from censafe.attack.reading import read_attacker, read_people
 from censafe.attack.reconstruction.problem import BlockProblem, IncidenceOrder
 from censafe.attack.reconstruction.programs import INFEASIBLE, PartSolver
@@ -189,14 +189,16 @@ def reconstruct_records(data: Path, out: Path, choices: AttackChoices, observer:
     with evaluation_folder(out, {"kind": "reconstruction"}):
         truth: People | None = None
         attackers: tuple[Attacker, ...] = ()
-        if holds_tables(data):
+        known = line_tables() if choices.tables is None else read_line_tables(choices.tables)
+        source = published_source(data, known)
+        if source is not None:
             if choices.attacker is not None:
                 raise UsageError(
                     "an attacker's file is matched with true records, and these are tables; fix: leave out `attacker`, or give records"
                 )
+            observer.note(f"{data}: {source.words}.")
             with observer.stage("read tables"):
-                known = line_tables() if choices.tables is None else read_line_tables(choices.tables)
-                published = read_published_tables(data, tables, known)
+                published = read_published_tables(source, tables, known)
         else:
             with observer.stage("read persons"):
                 truth = read_people(data)

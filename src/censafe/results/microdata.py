@@ -6,6 +6,7 @@ columns the file has besides those of its geocode and its cell plays no part.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -68,10 +69,10 @@ def text_header(file: PackedFile) -> TextHeader:
         while raw := stream.readline(_LONGEST):
             try:
                 line = raw.decode().rstrip("\r\n")
-            except UnicodeDecodeError:
+                mark = delimiter(line)
+            except (UnicodeDecodeError, csv.Error):
                 break
             if line.strip() and not line.startswith("#"):
-                mark = delimiter(line)
                 written = [name.strip().strip('"') for name in line.split(mark)]
                 return TextHeader(written, later_names(name.upper() for name in written), number, mark)
             number += 1
@@ -212,7 +213,7 @@ class MicrodataRows:
     @cached_property
     def _counted(self) -> SparseLevel:
         """Rows by geounit and by cell of a row, those of added units and of records of a second histogram included."""
-        layout, counter = self.layout, _RowCounter(self.layout.cells)
+        layout, counter = self.layout, RowCounter(self.layout.cells)
         if not shows_cells(layout):
             raise ValueError(f"the rows of {layout.name} do not show their cells whole")
         for part in self.parts:
@@ -298,7 +299,7 @@ class MicrodataRows:
         return node, counted.cell.astype(np.int64), counted.count
 
 
-class _RowCounter:
+class RowCounter:
     """Rows by geocode and cell, added up one piece after another."""
 
     def __init__(self, cells: int) -> None:

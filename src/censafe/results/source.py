@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from censafe.errors import UsageError
-from censafe.geography.area_tables import TEXT
+from censafe.geography.area_tables import STORED, TEXT
 from censafe.geography.packed import PackedFile, packed_files
 from censafe.geography.regions import states
 from censafe.geography.summary_files import StateFiles, state_files
@@ -64,11 +64,13 @@ class KnownForms:
         layouts: of microdata, by name.
         segments: of summary files, by the ending of their names.
         cells: number of cells of every table, by product.
+        names: of the files that are read of a folder with tables beside others, such as that of an attack, without their endings.
     """
 
     layouts: Mapping[str, MicrodataLayout]
     segments: Mapping[str, Segments] = field(default_factory=dict)
     cells: Cells = field(default_factory=dict)
+    names: tuple[str, ...] = ()
 
 
 def resolve(path: Path, forms: KnownForms, *, state: str | None = None) -> PublishedSource:
@@ -92,9 +94,14 @@ def resolve(path: Path, forms: KnownForms, *, state: str | None = None) -> Publi
 def recognize(path: Path, forms: KnownForms, *, state: str | None = None) -> PublishedSource | None:
     """The same; None where no form is recognized."""
     source = PublishedSource(path)
-    if source.is_run:
+    if source.is_run and not forms.names:
         return source
     files = _files(path)
+    by_name = {Path(one.name).stem: one for one in sorted(files, key=lambda one: one.suffix in STORED)}
+    chosen = [by_name[name] for name in forms.names if name in by_name]
+    if source.is_run and not chosen:
+        return source
+    files = chosen or files
     summary = [one for one in state_files(files) if one.product in forms.segments]
     if summary:
         return _summary(path, summary, forms, state)

@@ -70,8 +70,12 @@ class AreaTables(Protocol):
     def tables(self) -> frozenset[str]:
         """Tables that are there."""
 
-    def missing(self, table: str) -> list[str]:
-        """Cells of a table that are not there; none where the table is."""
+    @property
+    def unknown(self) -> list[str]:
+        """Cells of no table of the product."""
+
+    def missing(self, table: str, word: str = "") -> list[str]:
+        """Cells of a table that are not there, of a level or of every one; none where the table is."""
 
     def areas(self, word: str) -> AreaRecords:
         """The areas of a level."""
@@ -131,7 +135,12 @@ class SummaryFiles:
             if all(number in own for own in numbers)
         )
 
-    def missing(self, table: str) -> list[str]:
+    @property
+    def unknown(self) -> list[str]:
+        """None; other segments are passed over."""
+        return []
+
+    def missing(self, table: str, word: str = "") -> list[str]:
         """The table itself where its segment is not there."""
         return [] if table in self.tables else [table]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,11 @@ from censafe.results.summary import AreaRecords
 Cells = Mapping[str, Mapping[str, int]]
 """Number of cells of every table, by product."""
 _VARIABLE: Final = re.compile(r"([A-Z]+[0-9]+[A-Z]*)_([0-9]{3})N?")
-_AREA_COLUMNS: Final = ("geoid", "geo_id", "geoid20", "geocode", "gisjoin")
+_AREA_COLUMNS: Final = ("geoid", "geo_id", "geoid20", "geocode", "gisjoin", "geounit")
 _PARTS: Final = {"state": 2, "county": 3, "tract": 6, "block group": 1, "block": 4}
 """Columns of the Census API that make a GEOID, and their digits."""
+_ITEM: Final = "item"
+_CELLS: Final = (("variable",), ("table", _ITEM), ("table", "line"), ("table", "cell"))
 _NUMBERS: Final = ("value", "estimate", "count")
 _NATION: Final = "us"
 _LEVELS: Final = {0: _NATION, **GEOID_LEVELS}
@@ -37,22 +39,133 @@ _LABELS: Final = "GIS Join Match Code"
 _JSON: Final = ".json"
 
 
+class _Form(NamedTuple):
+    """What the header of a file says of its rows.
+
+    Args:
+        areas: columns whose codes together are that of an area.
+        name: column of the names of areas; None without.
+        variables: of columns such as P12_002N, where a row is an area.
+        cell: columns that tell table and cell, where a row is an area and cell.
+        value: column of the numbers of such rows.
+        rows: those of JSON, which has no header of its own; None where they are read later.
+    """
+
+    file: PackedFile
+    words: str
+    areas: tuple[str, ...]
+    name: str | None
+    variables: Mapping[str, str]
+    cell: tuple[str, ...]
+    value: str
+    rows: pa.Table | None
+
+    @property
+    def sparse(self) -> bool:
+        """Whether lines without a row are 0, as tables of an attack are written."""
+        return len(self.cell) > 1 and self.cell[1].lower() != _ITEM
+
+    def read(self) -> tuple[NDArray[np.str_], NDArray[np.str_], dict[str, NDArray[np.float64]]]:
+        """Codes and names of the areas, and the values of each variable, all of shape (areas,)."""
+        rows = read_table(self.file, "the tables") if self.rows is None else self.rows
+        code = _joined([texts_of(rows[name]) for name in self.areas], self.areas)
+        if self.variables:
+            keep = pc.invert(pc.equal(code, _LABELS))  # a second header of NHGIS
+            rows, code = rows.filter(keep), code.filter(keep)
+        names = pa.chunked_array([[""] * rows.num_rows]) if self.name is None else texts_of(rows[self.name])
+        if self.variables:
+            values = {
+                variable: _numbers(self.file, variable, rows[name])
+                for name, variable in self.variables.items()
+            }
+        else:
+            code, names, values = self._spread(rows, code, names)
+        texts = pc.replace_substring_regex(plain_codes(code), _JOINED, r"\1\2\3")
+        return np.array(texts.to_pylist(), np.str_), np.array(names.to_pylist(), np.str_), values
+
+    def _spread(self, rows: pa.Table, code: pa.ChunkedArray, names: pa.ChunkedArray) -> tuple[Any, Any, Any]:
+        """A row an area from a row an area and cell; cells that an area lacks are empty, or 0."""
+        cell = [texts_of(rows[name]) for name in self.cell]
+        if len(cell) > 1:
+            cell[1] = pc.utf8_lpad(cell[1], 3, "0")
+        areas, variables = pc.unique(code), pc.unique(pc.binary_join_element_wise(*cell, "_"))
+        area = pc.index_in(code, value_set=areas).to_numpy().astype(np.int64)
+        variable = pc.index_in(pc.binary_join_element_wise(*cell, "_"), value_set=variables).to_numpy()
+        key = area * len(variables) + variable
+        repeated = len(key) - np.count_nonzero(np.bincount(key))
+        if repeated:
+            raise DataError(f"{self.file}: {repeated:,} rows repeat an area and cell; fix: give each once")
+        grid = np.full((len(areas), len(variables)), 0.0 if self.sparse else np.nan)
+        grid.flat[key] = _numbers(self.file, self.value, rows[self.value])
+        first = np.zeros(len(areas), np.int64)
+        first[area[::-1]] = np.arange(len(area))[::-1]
+        values = {
+            name.removesuffix("N") if _VARIABLE.fullmatch(name) else name: grid[:, place]
+            for place, name in enumerate(variables.to_pylist())
+        }
+        return areas, names.take(pa.array(first)), values
+
+
 @dataclass(frozen=True, eq=False)
 class TableFiles:
-    """Tables of areas.
+    """Tables of areas; their rows are read when they are needed.
 
     Args:
         words: of the form.
-        cells: number of cells of every table of the product.
-        columns: codes, names and values of variables such as P12_002, by level; all of shape (areas,), codes rising.
+        forms: of the files.
+        products: number of cells of every table, by product.
     """
 
-    product: str
     words: str
-    cells: Mapping[str, int] = field(repr=False)
-    columns: Mapping[str, tuple[NDArray[np.str_], NDArray[np.str_], Mapping[str, NDArray[np.float64]]]] = (
-        field(repr=False)
-    )
+    forms: tuple[_Form, ...] = field(repr=False)
+    products: Cells = field(repr=False)
+
+    @property
+    def _sparse(self) -> bool:
+        return all(form.sparse for form in self.forms)
+
+    @cached_property
+    def columns(
+        self,
+    ) -> Mapping[str, tuple[NDArray[np.str_], NDArray[np.str_], Mapping[str, NDArray[np.float64]]]]:
+        """Codes, names and values of variables such as P12_002, by level; all of shape (areas,), codes rising."""
+        columns: dict[str, Any] = {}
+        for form in self.forms:
+            for level, own in _by_level(form.file, *form.read(), sparse=form.sparse).items():
+                if level in columns and not np.array_equal(columns[level][0], own[0]):
+                    raise DataError(
+                        f"{form.file}: other areas of the level {level} than another file has; fix: give the files of one extract"
+                    )
+                columns[level] = own if level not in columns else (*own[:2], columns[level][2] | own[2])
+        return columns
+
+    @property
+    def _names(self) -> set[str]:
+        return {name for _, _, values in self.columns.values() for name in values}
+
+    @cached_property
+    def product(self) -> str:
+        """The product whose tables the variables are, the one with the most complete tables; the first of tables of an attack."""
+        if self._sparse:
+            return next(iter(self.products))
+        names, scores = self._names, {}
+        for product, tables in self.products.items():
+            known = {name for table, number in tables.items() for name in _variables(table, number)}
+            complete = sum(names.issuperset(_variables(table, number)) for table, number in tables.items())
+            scores[product] = (-len(names - known), complete)
+        return max(scores, key=scores.__getitem__)
+
+    @property
+    def cells(self) -> Mapping[str, int]:
+        """Number of cells of every table of the product."""
+        return self.products[self.product]
+
+    @property
+    def unknown(self) -> list[str]:
+        """Cells of no table of the product."""
+        return sorted(
+            self._names - {name for table, cells in self.cells.items() for name in _variables(table, cells)}
+        )
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -64,10 +177,12 @@ class TableFiles:
         """Tables of which every cell is there for every area."""
         return frozenset(table for table in self.cells if not self.missing(table))
 
-    def missing(self, table: str) -> list[str]:
-        """Cells of a table that are not there for every level."""
+    def missing(self, table: str, word: str = "") -> list[str]:
+        """Cells of a table that are not there for a level, or for every one."""
         names = _variables(table, self.cells[table])
-        return [name for name in names if any(name not in values for _, _, values in self.columns.values())]
+        levels = [values for level, (_, _, values) in self.columns.items() if word in ("", level)]
+        missing = [name for name in names if any(name not in values for values in levels)]
+        return [] if self._sparse and len(missing) < len(names) else missing
 
     def areas(self, word: str) -> AreaRecords:
         """The areas of a level."""
@@ -77,7 +192,8 @@ class TableFiles:
     def values(self, table: str, areas: AreaRecords) -> NDArray[np.float64]:
         """Cells of a table for the areas of a level, shape (areas, cells)."""
         values = next(own for codes, _, own in self.columns.values() if codes is areas.codes)
-        return np.column_stack([values[name] for name in _variables(table, self.cells[table])])
+        zeros = np.zeros(len(areas.codes))
+        return np.column_stack([values.get(name, zeros) for name in _variables(table, self.cells[table])])
 
 
 def _variables(table: str, cells: int) -> list[str]:
@@ -88,35 +204,12 @@ def read_table_files(files: Sequence[PackedFile], cells: Cells) -> TableFiles | 
     """The tables of some files; None where none of them is one."""
     codebooks = [one for one in files if "codebook" in one.name.lower()]
     codes = {code: table for one in codebooks for table, code in _CODEBOOK.findall(_text(one))}
-    read = [(file, table) for file in files if (table := _table(file, codes)) is not None]
-    if not read:
+    forms = tuple(form for file in files if (form := _form(file, codes)) is not None)
+    if not forms:
         return None
-    forms = sorted({form for _, (form, _) in read})
-    product = _product({name for _, (_, table) in read for name in _names(table)}, cells)
-    columns: dict[str, Any] = {}
-    for file, (_, table) in read:
-        for level, own in _by_level(file, table).items():
-            if level in columns and not np.array_equal(columns[level][0], own[0]):
-                raise DataError(
-                    f"{file}: other areas of the level {level} than another file has; fix: give the files of one extract"
-                )
-            columns[level] = own if level not in columns else (*own[:2], columns[level][2] | own[2])
-    packing = "".join(f", {words}" for words in sorted({file.packing for file, _ in read} - {""}))
-    return TableFiles(product, f"tables of areas ({' and '.join(forms)}){packing}", cells[product], columns)
-
-
-def _product(names: set[str], cells: Cells) -> str:
-    """The product whose tables the variables are, the one with the most complete tables."""
-    scores = {}
-    for product, tables in cells.items():
-        known = {name for table, number in tables.items() for name in _variables(table, number)}
-        complete = sum(names.issuperset(_variables(table, number)) for table, number in tables.items())
-        scores[product] = (-len(names - known), complete)
-    return max(scores, key=lambda product: scores[product])
-
-
-def _names(table: pa.Table) -> list[str]:
-    return [name for name in table.column_names if _VARIABLE.fullmatch(name)]
+    words = " and ".join(sorted({form.words for form in forms}))
+    packing = "".join(f", {words}" for words in sorted({form.file.packing for form in forms} - {""}))
+    return TableFiles(f"tables of areas ({words}){packing}", forms, cells)
 
 
 def _text(file: PackedFile) -> str:
@@ -124,105 +217,71 @@ def _text(file: PackedFile) -> str:
         return stream.read().decode("utf-8", errors="replace")
 
 
-def _table(file: PackedFile, codes: Mapping[str, str]) -> tuple[str, pa.Table] | None:
-    """Words for the form of a file and its rows: one an area, with variables such as P12_002, and `code` and `name`."""
+def _form(file: PackedFile, codes: Mapping[str, str]) -> _Form | None:
+    """The form of a file; None where it is no table of areas."""
     if file.suffix not in (*TEXT, *STORED, _JSON) or "codebook" in file.name.lower():
         return None
-    if file.suffix == _JSON:
-        rows = parse_json(_text(file), str(file), DataError)
-        if not (
-            isinstance(rows, list)
-            and rows
-            and all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows)
-        ):
-            return None
-        names = [str(name) for name in rows[0]]
-    else:
-        try:
-            names = column_names(file, "the tables")
-        except (DataError, OSError, pa.ArrowException, UnicodeDecodeError):
-            return None
+    rows = None
+    try:
+        if file.suffix == _JSON:
+            rows = _json_rows(file)
+        names = column_names(file, "the tables") if rows is None else rows.column_names
+    except (DataError, OSError, pa.ArrowException, UnicodeDecodeError):
+        return None
     lower = {name.lower(): name for name in names}
     area = next((lower[name] for name in _AREA_COLUMNS if name in lower), None)
-    parts = [lower[name] for name in _PARTS if name in lower]
+    areas = (area,) if area is not None else tuple(lower[name] for name in _PARTS if name in lower)
     nhgis = {
         name: f"{codes[name[:-3]]}_{name[-3:]}"
         for name in names
         if name[:-3] in codes and name[-3:].isdigit()
     }
     wide = {name: name.removesuffix("N") for name in names if _VARIABLE.fullmatch(name)} | nhgis
-    number = next((lower[name] for name in _NUMBERS if name in lower), None)
-    item = "variable" in lower or {"table", "item"} <= set(lower)
-    if (area is None and not parts) or not (wide or (number and item)):
+    value = next((lower[name] for name in _NUMBERS if name in lower), "")
+    cell = next((own for own in _CELLS if set(own) <= set(lower)), ())
+    if not areas or not (wide or (value and cell)):
         return None
-    if file.suffix == _JSON:
-        table = pa.table(
-            [
-                pa.array(["" if value is None else str(value) for value in column])
-                for column in zip(*rows[1:], strict=True)
-            ],
-            names,
-        )
-    else:
-        table = read_table(file, "the tables")
-    code = texts_of(table[area]) if area else _joined_parts(table, parts)
-    keep = pc.invert(pc.equal(code, _LABELS))  # a second header of NHGIS
-    named = texts_of(table[lower["name"]]) if "name" in lower else pa.chunked_array([[""] * table.num_rows])
-    base = pa.table({"code": code, "name": named})
-    if wide:
-        for name, variable in wide.items():
-            base = base.append_column(variable, texts_of(table[name]))
-        form = "NHGIS" if nhgis else "a row an area"
-        return form, base.filter(keep)
-    variable = _long_variables(table, lower)
-    return "a row an area and cell", _spread(
-        file, base.append_column("variable", variable).append_column("value", texts_of(table[number]))
+    words = "NHGIS" if nhgis else "a row an area" if wide else "a row an area and cell"
+    return _Form(
+        file, words, areas, lower.get("name"), wide, tuple(lower[name] for name in cell), value, rows
     )
 
 
-def _joined_parts(table: pa.Table, parts: Sequence[str]) -> pa.ChunkedArray:
-    """GEOIDs from the columns of the Census API, which has the block group beside the block in none of its codes."""
-    texts = []
-    for name in parts:
-        if name.lower() == "block group" and any(one.lower() == "block" for one in parts):
-            continue
-        texts.append(pc.utf8_lpad(texts_of(table[name]), _PARTS[name.lower()], "0"))
-    return pc.binary_join_element_wise(*texts, "")
+def _json_rows(file: PackedFile) -> pa.Table:
+    """Rows of JSON in the form of the Census API: a list of lists, of which the first has the names."""
+    rows = parse_json(_text(file), str(file), DataError)
+    if not (
+        isinstance(rows, list)
+        and rows
+        and all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows)
+    ):
+        raise DataError(f"{file}: no list of rows")
+    columns = [
+        ["" if value is None else str(value) for value in column] for column in zip(*rows[1:], strict=True)
+    ]
+    return pa.table(columns, [str(name) for name in rows[0]])
 
 
-def _long_variables(table: pa.Table, lower: Mapping[str, str]) -> pa.ChunkedArray:
-    if "variable" in lower:
-        return pc.replace_substring_regex(texts_of(table[lower["variable"]]), "N$", "")
-    number = pc.utf8_lpad(texts_of(table[lower["item"]]), 3, "0")
-    return pc.binary_join_element_wise(texts_of(table[lower["table"]]), number, "_")
+def _joined(texts: Sequence[pa.ChunkedArray], names: Sequence[str]) -> pa.ChunkedArray:
+    """Codes of areas: one column, or GEOIDs from the columns of the Census API, whose block begins with its block group."""
+    if len(texts) == 1 and names[0].lower() not in _PARTS:
+        return texts[0]
+    parts = dict(zip((name.lower() for name in names), texts, strict=True))
+    if "block" in parts:
+        parts.pop("block group", None)
+    padded = [pc.utf8_lpad(text, _PARTS[name], "0") for name, text in parts.items()]
+    return pc.binary_join_element_wise(*padded, "")
 
 
-def _spread(file: PackedFile, rows: pa.Table) -> pa.Table:
-    """A row an area from a row an area and cell; cells that an area lacks are empty."""
-    codes, area = np.unique(np.array(rows["code"].to_pylist(), np.str_), return_inverse=True)
-    names, cell = np.unique(np.array(rows["variable"].to_pylist(), np.str_), return_inverse=True)
-    key = area * len(names) + cell
-    if len(np.unique(key)) < len(key):
-        raise DataError(
-            f"{file}: {len(key) - len(np.unique(key)):,} rows repeat an area and cell; fix: give each once"
-        )
-    values = np.full(len(codes) * len(names), "", object)
-    values[key] = np.array(rows["value"].to_pylist(), object)
-    grid = values.reshape(len(codes), len(names))
-    first = np.zeros(len(codes), np.int64)
-    first[area[::-1]] = np.arange(len(area))[::-1]
-    columns = {
-        name: pa.array(grid[:, place].tolist())
-        for place, name in enumerate(names.tolist())
-        if _VARIABLE.fullmatch(name)
-    }
-    return pa.table({"code": codes.tolist(), "name": rows["name"].take(pa.array(first)), **columns})
-
-
-def _by_level(file: PackedFile, table: pa.Table) -> dict[str, Any]:
+def _by_level(
+    file: PackedFile,
+    codes: NDArray[np.str_],
+    names: NDArray[np.str_],
+    values: Mapping[str, NDArray[np.float64]],
+    *,
+    sparse: bool,
+) -> dict[str, Any]:
     """Codes, names and values by level."""
-    texts = pc.replace_substring_regex(plain_codes(table["code"]), _JOINED, r"\1\2\3")
-    codes = np.array(texts.to_pylist(), np.str_)
     length = np.char.str_len(codes)
     length = np.where(length == _GEOCODE, _GEOCODE - 1, length)
     wrong = ~np.isin(length, list(_LEVELS)) | ~((codes == "") | np.char.isdigit(codes))
@@ -231,8 +290,6 @@ def _by_level(file: PackedFile, table: pa.Table) -> dict[str, Any]:
             f"{file}: {int(wrong.sum()):,} codes of areas are not GEOIDs of 2, 5, 7, 10, 11, 12 or 15 digits, such as {codes[wrong][0]}; fix: write the codes as text with "
             "leading zeros, which spreadsheets drop"
         )
-    names = np.array(table["name"].to_pylist(), np.str_)
-    values = {name: _numbers(file, name, table[name]) for name in _names(table)}
     levels = {}
     for digits in np.unique(length).tolist():
         rows = np.flatnonzero(length == digits)
@@ -246,14 +303,18 @@ def _by_level(file: PackedFile, table: pa.Table) -> dict[str, Any]:
             )
         columns = {name: column[rows][order] for name, column in values.items()}
         # a cell that is empty for every area of a level belongs to other levels
-        columns = {name: column for name, column in columns.items() if not np.isnan(column).all()}
+        columns = {name: column for name, column in columns.items() if sparse or not np.isnan(column).all()}
         levels[_LEVELS[digits]] = (own[order].astype(f"U{_GEOCODE}"), names[rows][order], columns)
     return levels
 
 
 def _numbers(file: PackedFile, name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
-    plain = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
-    faults = number_faults(plain)
-    if faults:
-        raise DataError(f"{file}, {name}: {'; '.join(faults)}; allowed: numbers; fix: correct these cells")
-    return np.asarray(plain.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        texts = texts_of(column)
+        column = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+        faults = number_faults(column)
+        if faults:
+            raise DataError(
+                f"{file}, {name}: {'; '.join(faults)}; allowed: numbers; fix: correct these cells"
+            )
+    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)

@@ -15,7 +15,6 @@ import pytest
 
 from censafe.attack.reading import read_table_file
 from censafe.errors import DataError
-from censafe.evaluation.files.histograms import read_geocodes
 from censafe.geography import area_tables, parquet_tables
 from censafe.geography.area_tables import one_table, read_table
 from censafe.geography.geocodes import GeocodeForm
@@ -27,6 +26,7 @@ from censafe.population.files.relation import TableFiles
 from censafe.publication.measurements.geography import read_geography
 from censafe.publication.measurements.rows import opened
 from censafe.publication.microdata.histograms import histogram_geounits
+from censafe.results.histogram_files import read_geocodes
 from support.commands import CommandLine
 from support.sources import modules
 

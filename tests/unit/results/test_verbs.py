@@ -13,8 +13,8 @@ import pytest
 
 from censafe.attack.reading import read_people, read_voting_age
 from censafe.errors import CensafeError
-from censafe.evaluation.files.microdata import is_microdata, read_microdata
-from censafe.evaluation.files.tables import is_legacy_folder, read_legacy_cells
+from censafe.evaluation.counts.block_rows import block_rows
+from censafe.geography.geocodes import GeocodeForm
 from censafe.products.topdown.census_tables.card_values import interval_sources
 from censafe.products.topdown.census_tables.microdata_source import open_source
 from censafe.products.topdown.configuration.config import load_config
@@ -78,16 +78,11 @@ def card_of(path: Path) -> None:
 
 
 def pair_of(path: Path) -> int:
-    schema = shipped_schemas()["pl94-persons"]
-    if is_microdata(path):
-        return int(read_microdata(path, schema).count.sum())
-    if is_legacy_folder(path):
-        return int(read_legacy_cells(path, schema).count.sum())
-    raise CensafeError("no form")
+    return int(block_rows(path, GeocodeForm(16), shipped_schemas()["pl94-persons"]).count.sum())
 
 
 def pair_of_homes(path: Path) -> int:
-    return int(read_microdata(path, shipped_schemas()["dhc-units"]).count.sum())
+    return int(block_rows(path, GeocodeForm(16), shipped_schemas()["dhc-units"]).count.sum())
 
 
 def result_of(path: Path) -> int:
@@ -113,7 +108,7 @@ VERBS: dict[Callable[[Path], int | None], tuple[int | str, ...]] = {
     tables_of: (ROWS, ROWS, ROWS, ROWS, ROWS, 614053),
     card_of: ("neither linear estimates of tables nor replicates",) * 6,
     pair_of: (ROWS, ROWS, ROWS, ROWS, ROWS + 1, 29225),
-    pair_of_homes: (UNITS, UNITS, "cannot be counted in the schema dhc-units", "cannot be counted in the schema dhc-units", "cannot be counted in the schema dhc-units", "no microdata"),
+    pair_of_homes: (UNITS, UNITS, "cannot be counted in the schema dhc-units", "cannot be counted in the schema dhc-units", "cannot be counted in the schema dhc-units", "which is not the schema dhc-units"),
     result_of: (ROWS, ROWS, "no microdata of units of topdown pl94-us", "no microdata of units", "no microdata of units", "no published results are recognized"),
     attack_of: (ROWS, ROWS, ROWS, ROWS, "columns missing: QSEX, QAGE; microdata without sex and age", "the archive holds no tables"),
     compare_of: (0, 0, 0, 0, ROWS + 1, 0),

@@ -98,7 +98,8 @@ def command(data: Path, out: Path, **options: Any) -> None:
 
     DATA is a CSV or Parquet file with the columns block (15 digits), sex (1 male, 2 female), age, race (1 to 63, or white, black, aian, asian,
     nhpi, sor) and hispanic, optionally also person_id and household_id; or a folder of DHC records, a DHC run or its microdata. DATA may
-    also be tables, with the columns geounit (block or tract), table, line and value: records are reconstructed, and nothing is matched.
+    also be published tables of blocks (DHC or redistricting data, from summary files, the Census API or NHGIS), or tables with the columns geounit
+    (block or tract), table, line and value: records are reconstructed, and nothing is matched.
 
     \b
     Examples:

@@ -6,39 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, UsageError
-from censafe.evaluation.files.histograms import (
-    BlockCells,
-    is_unit_table,
-    read_block_cells,
-    read_geocodes,
-    read_unit_table,
-)
-from censafe.evaluation.files.microdata import (
-    is_district_microdata,
-    is_microdata,
-    read_district_microdata,
-    read_microdata,
-)
-from censafe.evaluation.files.tables import (
-    is_legacy_folder,
-    is_table_file,
-    read_legacy_cells,
-    read_table_cells,
-)
-from censafe.geography.geocodes import GeocodeForm
+from censafe.evaluation.counts.block_rows import block_rows
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import ExactHistograms, Schema, SparseLevel
 from censafe.model.schema import CellQuery
 from censafe.model.topdown.histograms import HistogramSchema
-
-_LARGEST: Final = 2**31 - 1
-_OCCUPANCY: Final = 2
+from censafe.results.histogram_files import BlockCells, read_geocodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +96,8 @@ def pair_files(
 ) -> Pair:
     """Read and match files of histograms (geocode, cell, count) or microdata of the redistricting data."""
     form = rules[-1].form
-    true = _rows(confidential, form, schema)
-    public = {name: _rows(path, form, schema) for name, path in published.items()}
+    true = block_rows(confidential, form, schema)
+    public = {name: block_rows(path, form, schema) for name, path in published.items()}
     facts: dict[str, int] = {}
     if domain is not None:
         blocks = read_geocodes(domain, form)
@@ -135,7 +114,7 @@ def pair_files(
             )
         facts = {"only_true": len(known) - common, "only_published": len(others) - common}
         blocks = np.unique(
-            np.concatenate([known, others, *(_rows(path, form, one).codes for path, one in more)])
+            np.concatenate([known, others, *(block_rows(path, form, one).codes for path, one in more)])
         )
     spine = build_spine(blocks, rules)
     exact = ExactHistograms(*_sparse(true, spine, schema))
@@ -145,7 +124,7 @@ def pair_files(
 
 def pair_with_files(truth: Pair, rules: Sequence[LevelRule], published: Mapping[str, Path]) -> Pair:
     """Published files paired with a truth that was read already, whose blocks are the domain."""
-    read = {name: _rows(path, rules[-1].form, truth.schema) for name, path in published.items()}
+    read = {name: block_rows(path, rules[-1].form, truth.schema) for name, path in published.items()}
     for side in read.values():
         _inside(side, truth.spine.leaf.codes, rules)
     runs = [
@@ -176,48 +155,13 @@ def pair_on_spine(
 
 def _block_rows(path: Path, spine: Spine, schema: HistogramSchema) -> BlockCells:
     """Rows of a file, of blocks of a spine only."""
-    read = _rows(path, spine.leaf.form, schema)
+    read = block_rows(path, spine.leaf.form, schema)
     foreign = len(np.setdiff1d(read.codes, spine.leaf.codes, assume_unique=True))
     if foreign:
         raise DataError(
             f"{read.name}, geocode: {foreign} blocks are not among those of the persons; allowed: blocks of the list of areas"
         )
     return read
-
-
-def _rows(path: Path, form: GeocodeForm, schema: HistogramSchema) -> BlockCells:
-    """Checked rows of a file of any of the allowed kinds."""
-    for is_kind, read in (
-        (is_microdata, read_microdata),
-        (is_district_microdata, read_district_microdata),
-        (is_legacy_folder, read_legacy_cells),
-        (is_table_file, read_table_cells),
-    ):
-        if is_kind(path):
-            return _checked(read(path, schema), schema)
-    if not is_unit_table(path):
-        return _checked(read_block_cells(path, form, schema.schema), schema)
-    if schema.schema.cells != _OCCUPANCY:
-        raise DataError(
-            f"{path.name}: a table of units tells occupied and vacant ones only; allowed for the schema {schema.name}: a file of "
-            "histograms"
-        )
-    return read_unit_table(path, form)
-
-
-def _checked(rows: BlockCells, schema: HistogramSchema) -> BlockCells:
-    if rows.schema not in ("", schema.name):
-        raise DataError(
-            f"{rows.name}: histograms of the schema {rows.schema}; allowed: {schema.name}, as of the truth"
-        )
-    wrong = int((rows.cell >= schema.schema.cells).sum())
-    if wrong:
-        raise DataError(
-            f"{rows.name}, cell: {wrong} rows are outside the schema {schema.name}; allowed: 0 to {schema.schema.cells - 1}"
-        )
-    if bool((rows.count > _LARGEST).any()):
-        raise DataError(f"{rows.name}, count: values do not fit 32 bits; allowed: at most {_LARGEST:,}")
-    return rows
 
 
 def _inside(rows: BlockCells, blocks: NDArray[np.int64], rules: Sequence[LevelRule]) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError, UsageError
 from censafe.evaluation.areas.areas import ComparedAreas
 from censafe.evaluation.areas.files import area_kinds, known_areas, read_area_lists
+from censafe.evaluation.counts.block_rows import imputation_notes, published_form, shows_schema
 from censafe.evaluation.counts.cell_sets import shipped_cell_sets
 from censafe.evaluation.counts.pairing import (
     Pair,
@@ -22,9 +23,6 @@ from censafe.evaluation.counts.pairing import (
     pair_with_files,
     summed_out,
 )
-from censafe.evaluation.files.histograms import facilities_of, is_unit_table
-from censafe.evaluation.files.microdata import holds_records, lacks_units
-from censafe.evaluation.files.tables import holds_units, imputation_notes, is_legacy_folder, is_table_file
 from censafe.evaluation.pairs.definitions import DefinedAreas
 from censafe.evaluation.summary.counts import kinds_of_units
 from censafe.geography.area_names import AreaNames
@@ -40,6 +38,8 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.intake.intake import BlockIntake
+from censafe.results.districts import lacks_units
+from censafe.results.histogram_files import facilities_of, is_unit_table
 
 _CENSUS_DIGITS: Final = 16
 _TABLES: Final = (".parquet", ".csv", "")
@@ -214,8 +214,8 @@ class _Opener:
         files = []
         for path in paths:
             file = self.file(path, histogram)
-            units = holds_units(file) if is_table_file(file) else file != path or is_legacy_folder(file)
-            if not units and not holds_records(file, schema):
+            source = published_form(file)
+            if file == path if source is None else not shows_schema(source, schema):
                 return None
             files.append(file)
         return tuple(files)

@@ -18,13 +18,13 @@ from censafe.evaluation.counts.pairing import (
     pair_on_spine,
     pair_with_files,
 )
-from censafe.evaluation.files.histograms import read_unit_table
 from censafe.evaluation.pairs.definitions import DefinedAreas
 from censafe.evaluation.pairs.inputs import AreaLists, OpenedPair, with_lists
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import ExactHistograms, SparseLevel
+from censafe.results.histogram_files import read_unit_table
 from support.pairs import RULES, SMALL, UNITS, pair_of, population, sparse
 
 CODES = np.array(["4400103010011000", "4400103010011001", "4400700010022000", "5000100010011000"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,7 @@ from censafe.products.topdown.configuration.outputs import microdata_layouts
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.manifest import read_manifest
 from censafe.publication.microdata.histograms import histogram_schema
+from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.results.microdata import MicrodataRows
 from censafe.results.source import KnownForms, PublishedSource, resolve
 from censafe.results.summary import AreaRecords, AreaTables, Segments
@@ -44,7 +45,7 @@ def open_source(path: Path, state: str | None = None) -> TableSource:
         for name, layout in microdata_layouts().items()
         if layout.schema.name in {schema for schemas in SCHEMAS.values() for schema in schemas.values()}
     }
-    published = resolve(path, KnownForms(layouts, _segments(), _cells()), state=state)
+    published = resolve(path, census_forms(layouts), state=state)
     if published.tables is not None:
         return AreaTableSource(published, published.tables)
     if not published.is_run:
@@ -63,6 +64,11 @@ def require_census(source: TableSource, what: str) -> None:
             f"{source.place} holds no histogram of the DHC or the redistricting data, whose tables {what}; fix: give the folder of a run of "
             f"topdown dhc-us, dhc-pr, pl94-us or pl94-pr, or make tables of a `query`"
         )
+
+
+def census_forms(layouts: Mapping[str, MicrodataLayout]) -> KnownForms:
+    """All forms of published results of the census, with microdata of some layouts."""
+    return KnownForms(layouts, _segments(), _cells())
 
 
 def _segments() -> dict[str, Segments]:

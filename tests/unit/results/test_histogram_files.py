@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError
-from censafe.evaluation.files.histograms import is_unit_table, read_block_cells, read_unit_table
-from censafe.evaluation.files.tables import is_table_file
+from censafe.evaluation.counts.block_rows import published_form
 from censafe.geography.geocodes import GeocodeForm
+from censafe.results.histogram_files import is_unit_table, read_block_cells, read_unit_table
 
 FORM = GeocodeForm(16)
 BLOCKS = ["4400103010011000", "4400103010011001"]
@@ -72,8 +72,10 @@ def test_histograms_and_units_are_read_in_every_form(tmp_path: Path, name: str) 
 @pytest.mark.parametrize("name", FORMS[:1] + FORMS[4:])
 def test_published_tables_are_known_in_every_form(tmp_path: Path, name: str) -> None:
     tidy = pa.table({"geocode": BLOCKS, "table": ["P1", "P1"], "item": [1, 2], "count": [3, 2]})
-    assert is_table_file(write(tmp_path, name, tidy))
-    assert not is_table_file(write(tmp_path, name, HISTOGRAM))
+    source = published_form(write(tmp_path, name, tidy))
+    assert source is not None
+    assert source.words.startswith("tables of areas")
+    assert published_form(write(tmp_path, name, HISTOGRAM)) is None
 
 
 def test_values_that_are_no_counts_are_named(tmp_path: Path) -> None:

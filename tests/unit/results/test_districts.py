@@ -7,10 +7,10 @@ import pytest
 
 from censafe.errors import DataError
 from censafe.evaluation.counts.pairing import pair_files
-from censafe.evaluation.files.microdata import is_district_microdata, read_district_microdata
 from censafe.geography.spines.tree import E2E_1940
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.configuration.shipped import shipped_schemas
+from censafe.results.districts import is_district_microdata, read_district_microdata
 from support.microdata import write_e2e_persons, write_e2e_units
 
 SCHEMA = shipped_schemas()["e2e-1940"]

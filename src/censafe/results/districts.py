@@ -1,106 +1,20 @@
-"""Microdata detail files of the redistricting data and of the 1940 test, read in pieces and added up to geocodes and cells."""
+"""Microdata detail files of the 1940 test, read in pieces and added up to enumeration districts and cells."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CensafeError, DataError
-from censafe.evaluation.files.histograms import BlockCells
 from censafe.geography.area_tables import STORED
 from censafe.geography.packed import PackedFile, packed_files
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.products.topdown.configuration.outputs import microdata_layouts
-from censafe.results.forms import nearest_form
-from censafe.results.microdata import MicrodataRows, coded, number_batches, shows_cells, text_header
-from censafe.results.source import KnownForms, PublishedSource, recognize
+from censafe.results.histogram_files import BlockCells
+from censafe.results.microdata import RowCounter, coded, number_batches, text_header
 
-
-class RecordRows(NamedTuple):
-    """Geocode, cell and number of records of every row."""
-
-    code: NDArray[np.int64]
-    cell: NDArray[np.int64]
-    number: NDArray[np.int64]
-
-
-def added_rows(rows: RecordRows, cells: int) -> RecordRows:
-    """One row a geocode and cell, rising."""
-    codes, block = np.unique(rows.code, return_inverse=True)
-    # a geocode of 16 digits times the number of cells would not fit 64 bits; the position of a block does
-    keys, place = np.unique(block * cells + rows.cell, return_inverse=True)
-    count = np.zeros(len(keys), np.int64)
-    np.add.at(count, place, rows.number)
-    return RecordRows(codes[keys // cells], keys % cells, count)
-
-
-def rows_of_parts(path: Path, parts: Sequence[RecordRows], cells: int) -> BlockCells:
-    """Added-up pieces of a file as one."""
-    empty = RecordRows(*(np.zeros(0, np.int64) for _ in range(3)))
-    added = added_rows(RecordRows(*(np.concatenate(one) for one in zip(empty, *parts, strict=True))), cells)
-    codes, row = np.unique(added.code, return_inverse=True)
-    return BlockCells(path.name, "", codes, row, added.cell, added.number)
-
-
-def is_microdata(path: Path) -> bool:
-    """Whether a path holds microdata of the redistricting data or of the DHC."""
-    return _microdata(path) is not None
-
-
-def holds_records(path: Path, schema: HistogramSchema) -> bool:
-    """Whether the microdata of a path show the cells of a schema."""
-    published = _microdata(path)
-    return published is not None and _rows_of(published, schema) is not None
-
-
-def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
-    """Rows of persons or units by block and cell."""
-    published = _microdata(path)
-    rows = None if published is None else _rows_of(published, schema)
-    if rows is None:
-        words = "no microdata" if published is None else published.words
-        raise DataError(
-            f"{path.name}: {words}, which cannot be counted in the schema {schema.name}; allowed: persons and units of the redistricting data and of the DHC; fix: "
-            "compare the files of histograms"
-        )
-    geounits = rows.geounits
-    if rows.layout.beside is None:
-        level = rows.histograms(geounits)
-    else:
-        level = rows.joined_histograms(geounits)[rows.layout.schema.schema.shape != schema.schema.shape]
-    counted = np.flatnonzero(np.diff(level.node_ptr))
-    row = np.repeat(np.arange(len(counted)), np.diff(level.node_ptr)[counted])
-    codes = level.geounits[counted].astype(np.int64)
-    return BlockCells(path.name, "", codes, row, level.cell.astype(np.int64), level.count.astype(np.int64))
-
-
-def _rows_of(published: PublishedSource, schema: HistogramSchema) -> MicrodataRows | None:
-    """The rows that show the cells of a schema."""
-    for rows in published.rows.values():
-        schemas = (rows.layout.schema, *(() if rows.layout.beside is None else (rows.layout.beside.schema,)))
-        if any(one.schema.shape == schema.schema.shape for one in schemas):
-            return rows
-    return None
-
-
-def _microdata(path: Path) -> PublishedSource | None:
-    """Microdata; None where a path holds none."""
-    if path.suffix.lower() in STORED or not path.exists():
-        return None
-    published = recognize(path, KnownForms(microdata_layouts()))
-    if published is None and path.is_file() and not is_district_microdata(path):
-        layouts = [one for one in microdata_layouts().values() if shows_cells(one)]
-        near = nearest_form(PackedFile(path), layouts)
-        if near is not None and near.share < _NEAR:
-            raise DataError(f"{near.words}; fix: give all columns of the microdata")
-    return None if published is None or not published.rows else published
-
-
-_NEAR: Final = 0.25  # of the columns of microdata that a file may lack to be taken for damaged microdata
 _DISTRICT: Final = {"TABBLKST": 2, "TABBLKCOU": 4, "ENUMDIST": 4}
 _UNIT: Final = "EUID"
 _KIND: Final = "GQTYPE"
@@ -149,7 +63,7 @@ def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
         )
     unit_file = _unit_file(path)
     units, kinds = (np.zeros(0, np.int64),) * 2 if unit_file is None else _kinds_of_units(unit_file)
-    parts = []
+    counter = RowCounter(schema.schema.cells)
     columns = (*_DISTRICT, _UNIT, *_PERSON)
     missing = [name for name in columns if name not in _columns(path)]
     if missing:
@@ -159,9 +73,9 @@ def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
         kind = np.zeros(len(unit), np.int64) if unit_file is None else _kinds_of(path, unit, units, kinds)
         adult = coded(path, batch, "QAGE", 0, 116) >= _ADULT
         hispanic, race = coded(path, batch, "CENHISP", 1, 2), coded(path, batch, "CENRACE", 1, 6)
-        cell = np.ravel_multi_index((kind, adult.astype(np.int64), hispanic, race), _SHAPE)
-        parts.append(added_rows(RecordRows(code, cell, np.ones(len(code), np.int64)), schema.schema.cells))
-    return rows_of_parts(path, parts, schema.schema.cells)
+        counter.add(code, np.ravel_multi_index((kind, adult.astype(np.int64), hispanic, race), _SHAPE))
+    codes, keys, counts = counter.finished()
+    return BlockCells(path.name, "", codes, *np.divmod(keys, schema.schema.cells), counts)
 
 
 def lacks_units(path: Path) -> bool:

@@ -1,1 +1,0 @@
-"""Files of any origin that hold what is compared: microdata and block histograms, ours or the Bureau's."""
