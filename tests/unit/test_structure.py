@@ -22,7 +22,7 @@ NAMED = (
     "attack/reconstruction/", "attack/results", "attack/study", "attack/tables", "cli/", "estimation/", "evaluation/areas/",
     "evaluation/loss/", "evaluation/outputs", "evaluation/pages/", "evaluation/pairs/", "evaluation/summary/", "evaluation/tables/",
     "geography/", "lazy", "model/", "planning/",
-    "population/", "results/districts", "results/forms", "results/histogram_files", "results/source", "results/summary", "results/table_files",
+    "population/", "results/districts", "results/forms", "results/histogram_files", "results/measurements/", "results/source", "results/summary", "results/table_files",
     "privacy/", "products/configuration/", "products/detailed/", "products/phsafe/", "products/run/",
     "products/topdown/census_tables/", "products/topdown/configuration/", "products/topdown/intake/", "products/topdown/public/",
     "publication/certificate/", "publication/groups/", "publication/intervals/", "publication/measurements/", "publication/microdata/",
@@ -211,3 +211,29 @@ def typed_columns(tables: object) -> Iterator[str]:
     elif isinstance(tables, list):
         for value in tables:
             yield from typed_columns(value)
+
+
+OPENERS = {
+    "PackedFile", "ParquetFile", "ZipFile", "gzip", "number_batches", "open_csv", "open_parquet", "packed_files", "read_csv", "read_metadata",
+    "read_parquet", "read_rows", "read_schema", "read_table", "read_validated", "text_header", "zipfile",
+}  # fmt: skip
+OTHER_FILES = {
+    "attack/comparison/files.py": "what a comparison that was stopped has written",
+    "attack/reading.py": "records of persons",
+    "evaluation/outputs.py": "frames of an evaluation, to mark them",
+    "products/detailed/codes/parameters.py": "lists of codes",
+    "products/topdown/census_tables/intervals.py": "which folders are replicates",
+    "products/topdown/census_tables/linear.py": "linear estimates of a run",
+    "products/topdown/census_tables/shapes.py": "polygons",
+    "products/topdown/folder.py": "parts of a run that was stopped",
+    "products/topdown/labels.py": "files of a run, to copy them as text",
+}
+
+
+def test_published_results_are_opened_in_one_place() -> None:
+    """Attack, evaluation and products call `censafe.results`; what else they open is listed with what it is."""
+    packages = ("attack/", "evaluation/", "products/")
+    opened = {
+        place for place, tree in modules() if place.startswith(packages) and OPENERS & {*identifiers(tree)}
+    }
+    assert opened == set(OTHER_FILES)

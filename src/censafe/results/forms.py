@@ -60,8 +60,9 @@ def unrecognized(path: Path, files: Sequence[PackedFile], layouts: Sequence[Micr
     )
 
 
-def nearest_form(file: PackedFile, layouts: Sequence[MicrodataLayout]) -> NearForm | None:
+def nearest_form(file: PackedFile | Path, layouts: Sequence[MicrodataLayout]) -> NearForm | None:
     """The layout of which a file lacks the smallest share, with the columns by name."""
+    file = PackedFile(file) if isinstance(file, Path) else file
     try:
         header = text_header(file)
     except CensafeError as error:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from censafe.errors import DataError
+from censafe.errors import DataError, StorageError
 from censafe.geography.area_tables import STORED, TEXT, column_names, number_faults, read_table, texts_of
 from censafe.geography.identifiers import GEOID_LEVELS, geocode_texts, plain_codes
 from censafe.geography.packed import PackedFile
@@ -318,3 +319,50 @@ def _numbers(file: PackedFile, name: str, column: pa.ChunkedArray) -> NDArray[np
                 f"{file}, {name}: {'; '.join(faults)}; allowed: numbers; fix: correct these cells"
             )
     return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+
+
+def table_rows(path: Path, file_column: str | None) -> pa.Table:
+    """All rows of the tables of a file or folder, of any columns; a further column names their file, where that is requested."""
+    places = _tables_of(path)
+    if not places:
+        raise StorageError(
+            f"{path}: the folder holds no CSV or Parquet file; name a file or a folder of tables"
+        )
+    tables = [read_table(one, "the table") for one in places]
+    if file_column is not None:
+        tables = [
+            table
+            if file_column in table.column_names
+            else table.append_column(
+                file_column, pa.array([path_of_table.stem] * table.num_rows, pa.string())
+            )
+            for path_of_table, table in zip(places, tables, strict=True)
+        ]
+    try:
+        return pa.concat_tables(_decoded(table) for table in tables)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise DataError(f"{path}: tables of different columns; allowed: tables of the same columns") from None
+
+
+def _tables_of(path: Path) -> list[Path]:
+    """The file, or those of a folder; Parquet where a folder holds both, which it does for copies of one table."""
+    if not path.is_dir():
+        return [path]
+    every = sorted(one for one in path.rglob("*") if one.is_file())
+    by_ending = ([one for one in every if one.suffix.lower() == ending] for ending in (".parquet", ".csv"))
+    return next((one for one in by_ending if one), [])
+
+
+def _decoded(table: pa.Table) -> pa.Table:
+    """Columns of codes as their values, which alone can be sorted and joined; nothing of the metadata, no lists or bytes."""
+    table = table.select(
+        [
+            place
+            for place, kind in enumerate(table.schema.types)
+            if not (pa.types.is_nested(kind) or pa.types.is_binary(kind))
+        ]
+    )
+    types = [
+        field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in table.schema
+    ]
+    return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))

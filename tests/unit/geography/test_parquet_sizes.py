@@ -24,9 +24,9 @@ from censafe.population.blocks.dhc.source import batches_of
 from censafe.population.files.parquet import parquet_relation
 from censafe.population.files.relation import TableFiles
 from censafe.publication.measurements.geography import read_geography
-from censafe.publication.measurements.rows import opened
 from censafe.publication.microdata.histograms import histogram_geounits
 from censafe.results.histogram_files import read_geocodes
+from censafe.results.measurements.rows import opened
 from support.commands import CommandLine
 from support.sources import modules
 

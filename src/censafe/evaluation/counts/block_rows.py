@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.geography.geocodes import GeocodeForm
-from censafe.geography.packed import PackedFile
 from censafe.model import ProtectedUnit
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.model.topdown.pl94 import TABLE_ITEMS
@@ -35,10 +34,10 @@ def published_form(path: Path) -> PublishedSource | None:
     """Microdata or tables of areas at a path; None where it holds something else, such as histograms."""
     if not path.exists():
         return None
-    source = recognize(path, census_forms(microdata_layouts()))
+    source = recognize(path, census_forms())
     if source is None and path.is_file() and not is_district_microdata(path):
         layouts = [one for one in microdata_layouts().values() if shows_cells(one)]
-        near = nearest_form(PackedFile(path), layouts)
+        near = nearest_form(path, layouts)
         if near is not None and near.share < _NEAR:
             raise DataError(f"{near.words}; fix: give all columns of the microdata")
     return None if source is None or source.is_run else source

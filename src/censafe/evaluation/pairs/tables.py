@@ -14,17 +14,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from censafe.errors import DataError, StorageError, UsageError
+from censafe.errors import DataError, UsageError
 from censafe.evaluation.areas.areas import ComparedAreas
 from censafe.evaluation.counts.cells import MatchedCells, cells_of_counts
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.outputs import side_by_side
 from censafe.evaluation.pairs.scope import Scope
 from censafe.geography.area_names import AreaNames, geoid_of
-from censafe.geography.area_tables import number_faults, read_table, texts_of
+from censafe.geography.area_tables import number_faults, texts_of
 from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, plain_codes
 from censafe.model.safe_text import file_name
+from censafe.products.topdown.census_tables.microdata_source import census_forms
 from censafe.products.topdown.configuration.shipped import shipped_schemas
+from censafe.results.source import recognize
+from censafe.results.summary import SummaryFiles
+from censafe.results.table_files import table_rows
 
 MOST_AREAS: Final = 10_000
 NONE: Final = "none"
@@ -140,7 +144,13 @@ def match_tables(
     own; other counts are not keys.
     """
     paths = (truth, published)
-    sides = [_table(path, files=_FILE in by) for path in paths]
+    for path in paths if count is None else ():
+        source = recognize(path, census_forms()) if path.exists() else None
+        if source is not None and (source.rows or isinstance(source.tables, SummaryFiles)):
+            raise UsageError(
+                f"{path}: {source.words}, which have no rows that are matched by themselves; fix: compare them by block with `config`, such as pl94-us"
+            )
+    sides = [table_rows(path, file_column=_FILE if _FILE in by else None) for path in paths]
     for path, side in zip(paths, sides, strict=True):
         repeated = sorted({one for one in side.column_names if side.column_names.count(one) > 1})
         if repeated:
@@ -190,51 +200,6 @@ def match_tables(
             true[rows], public[rows], areas=areas[rows], level=level, query="count"
         )
     return MatchedTables(cells, facts, tuple(notes))
-
-
-def _table(path: Path, *, files: bool) -> pa.Table:
-    """All rows of a file or folder; a column ``file`` names their file, where that is requested."""
-    places = _files(path)
-    if not places:
-        raise StorageError(
-            f"{path}: the folder holds no CSV or Parquet file; name a file or a folder of tables"
-        )
-    tables = [read_table(one, "the table") for one in places]
-    if files:
-        tables = [
-            table
-            if _FILE in table.column_names
-            else table.append_column(_FILE, pa.array([path_of_table.stem] * table.num_rows, pa.string()))
-            for path_of_table, table in zip(places, tables, strict=True)
-        ]
-    try:
-        return pa.concat_tables(_decoded(table) for table in tables)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        raise DataError(f"{path}: tables of different columns; allowed: tables of the same columns") from None
-
-
-def _files(path: Path) -> list[Path]:
-    """The file, or those of a folder; Parquet where a folder holds both, which it does for copies of one table."""
-    if not path.is_dir():
-        return [path]
-    every = sorted(one for one in path.rglob("*") if one.is_file())
-    by_ending = ([one for one in every if one.suffix.lower() == ending] for ending in (".parquet", ".csv"))
-    return next((one for one in by_ending if one), [])
-
-
-def _decoded(table: pa.Table) -> pa.Table:
-    """Columns of codes as their values, which alone can be sorted and joined; nothing of the metadata, no lists or bytes."""
-    table = table.select(
-        [
-            place
-            for place, kind in enumerate(table.schema.types)
-            if not (pa.types.is_nested(kind) or pa.types.is_binary(kind))
-        ]
-    )
-    types = [
-        field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in table.schema
-    ]
-    return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
 
 
 def _named_alike(sides: Sequence[pa.Table], count: str) -> tuple[list[pa.Table], list[str]]:

@@ -1,8 +1,8 @@
-"""The layout of the Census Bureau's public noisy measurement files, which ours have too, and which files hold a level of them."""
+"""The layout of the Census Bureau's public noisy measurement files, which ours have too."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -11,10 +11,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-
-from censafe.errors import DataError
-from censafe.publication.measurements.rows import data_files, opened
-from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
 
 DPQUERY: Final = "DPQuery"
 CONSTRAINT: Final = "Constraint"
@@ -120,81 +116,3 @@ def writer_options(schema: pa.Schema) -> dict[str, object]:
         "use_dictionary": [name for name in (*leaves, "value.list.element") if name != "geocode"],
         "write_statistics": False,
     }
-
-
-@dataclass(frozen=True)
-class LevelFiles:
-    """The files of one level.
-
-    Args:
-        constraints: files of the exact figures by first folder below the table's, such as ``State=044``; empty for none.
-        measured: files of the measurements, in the same way; their folders are among those of the exact figures.
-        stamp: the stamp that a file has, that of a test key first; None where none has one.
-    """
-
-    name: str
-    folder: Path
-    constraints: Mapping[str, tuple[Path, ...]]
-    measured: Mapping[str, tuple[Path, ...]]
-    stamp: Stamp | None
-
-    @property
-    def stamped(self) -> bool:
-        """Whether a file says of itself that its noise came from a test key."""
-        return self.stamp == STAMP
-
-    def measured_in(self, places: Collection[str]) -> list[Path]:
-        """Files of the measurements in some folders."""
-        return [path for place, paths in self.measured.items() if place in places for path in paths]
-
-
-def level_files(folder: Path, name: str, chosen: Collection[str] | None = None) -> LevelFiles:
-    """Find the files of one level, and look at the end of each, which a file that was cut short lacks.
-
-    Without measured rows a level may do, when all its geounits are only children; without exact figures it may not, since these
-    tell which geounits there are.
-    """
-    constraints, measured = _by_folder(folder / CONSTRAINT), _by_folder(folder / DPQUERY)
-    if chosen is not None:
-        places = ", ".join(place or "no folder of its own" for place in constraints) or "none"
-        constraints = {place: paths for place, paths in constraints.items() if place in chosen}
-        measured = {place: paths for place, paths in measured.items() if place in chosen}
-        if not constraints:
-            raise DataError(
-                f"level {name}, {folder / CONSTRAINT}: there are no files in {' or '.join(chosen)}; the folders are {places}; fix: name a state "
-                "whose files are there, or none"
-            )
-    if not constraints:
-        raise DataError(
-            f"level {name}: there are no files in {folder / CONSTRAINT}; allowed: one or more Parquet files there or in its folders "
-            "State=...; fix: name the folder that holds all levels"
-        )
-    if {""} in (set(constraints), set(measured)):  # one of the tables is not partitioned, so neither is
-        constraints, measured = _together(constraints), _together(measured)
-    unlisted = sorted(set(measured) - set(constraints))
-    if unlisted:
-        raise DataError(
-            f"level {name}, {folder / DPQUERY}: files in {', '.join(place or 'the folder itself' for place in unlisted)}, but none "
-            f"there in {folder / CONSTRAINT}, which tells what geounits there are; fix: get the files of the level again"
-        )
-    files = (path for table in (constraints, measured) for paths in table.values() for path in paths)
-    stamps = {
-        (opened(path).schema_arrow.metadata or {}).get(b"stamp", b"").decode(errors="replace")
-        for path in files
-    }
-    stamp = stamp_of(test_key=STAMP in stamps, published_data=DEMONSTRATION in stamps)
-    return LevelFiles(name, folder, constraints, measured, stamp)
-
-
-def _by_folder(table: Path) -> dict[str, tuple[Path, ...]]:
-    folders: dict[str, tuple[Path, ...]] = {}
-    for path in data_files(table):
-        parts = path.relative_to(table).parts
-        place = parts[0] if len(parts) > 1 else ""
-        folders[place] = (*folders.get(place, ()), path)
-    return folders
-
-
-def _together(table: Mapping[str, tuple[Path, ...]]) -> dict[str, tuple[Path, ...]]:
-    files = tuple(path for paths in table.values() for path in paths)
-    return {"": files} if files else {}

@@ -66,9 +66,9 @@ def require_census(source: TableSource, what: str) -> None:
         )
 
 
-def census_forms(layouts: Mapping[str, MicrodataLayout]) -> KnownForms:
-    """All forms of published results of the census, with microdata of some layouts."""
-    return KnownForms(layouts, _segments(), _cells())
+def census_forms(layouts: Mapping[str, MicrodataLayout] | None = None) -> KnownForms:
+    """All forms of published results of the census, with microdata of some layouts; of all without."""
+    return KnownForms(microdata_layouts() if layouts is None else layouts, _segments(), _cells())
 
 
 def _segments() -> dict[str, Segments]:

@@ -16,11 +16,13 @@ from typing import Final
 from censafe.errors import UsageError
 from censafe.model.observer import Observer
 from censafe.products.run.options import NO_TABLES, ReadOptions, RunOptions
+from censafe.products.topdown.census_tables.microdata_source import census_forms
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import CONFIGURATION, configuration_of_run
 from censafe.products.topdown.recipe import run
 from censafe.products.topdown.rehearsal import seed_of_run
 from censafe.publication.manifest import Manifest, read_manifest, stopped_words, verify_outputs
+from censafe.results.source import recognize
 
 REPLICATES: Final = 25
 """How many suffice by the Bureau's experience."""
@@ -81,6 +83,12 @@ def _with_results(folder: Path, results: Mapping[str, Path]) -> dict[str, Path]:
 
 
 def _manifest(folder: Path) -> Manifest:
+    source = recognize(folder, census_forms()) if folder.exists() else None
+    if source is not None and not source.is_run:
+        raise UsageError(
+            f"{folder}: {source.words}, which lack the configuration, the geography and the histograms of a run, of which replicates are made; fix: give the folder of a "
+            "finished run"
+        )
     manifest = read_manifest(folder / "manifest.json")
     if manifest.plan.product != "topdown":
         raise UsageError(

@@ -36,6 +36,7 @@ from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
+from censafe.products.topdown.census_tables.microdata_source import census_forms
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.descents import Documents, Estimates, estimate_levels, gathered
 from censafe.products.topdown.estimate import estimate_all
@@ -60,6 +61,7 @@ from censafe.publication.measurements.final_levels import FinishedLevel
 from censafe.publication.measurements.geography import ExactTotal, read_exact_totals
 from censafe.publication.stamps import DEMONSTRATION
 from censafe.publication.sums import require_confidence
+from censafe.results.measurements.files import measurement_folder
 
 ReadObjective = Callable[[LevelWorkload, Subtree | None], LevelObjective]
 """Reads the weighted answers of a level in a part of the tree, or in all of it."""
@@ -280,6 +282,7 @@ def estimate_files(
     command was stopped, it resumes after the last state that was done.
     """
     require_confidence(options.confidence)
+    measurements = measurement_folder(measurements, census_forms())
     created = datetime.now(UTC).isoformat(timespec="seconds")
     chosen = load_config(config, options.settings)
     constrained = any(has_exact_sums(one) for one in chosen.histograms)

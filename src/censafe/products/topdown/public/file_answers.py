@@ -29,7 +29,7 @@ from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.public.files import FilesRun, variance_kinds
-from censafe.publication.measurements.chosen import AnswerIndex, ChosenAnswers, read_chosen
+from censafe.results.measurements.chosen import AnswerIndex, ChosenAnswers, read_chosen
 
 _MOST: Final = 1 << 28  # answers that are read at once
 _ALIVE: Final = (

@@ -41,13 +41,13 @@ from censafe.products.topdown.public.stated import (
     stated_facilities,
     stated_right_sides,
 )
-from censafe.publication.measurements.chosen import AnswerIndex, index_answers
 from censafe.publication.measurements.geography import ExactTotal, read_geography
-from censafe.publication.measurements.layout import LevelFiles, level_files
-from censafe.publication.measurements.level import read_answers
-from censafe.publication.measurements.listing import ListedLevel, texts
-from censafe.publication.measurements.rows import locate_rows
 from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
+from censafe.results.measurements.chosen import AnswerIndex, index_answers
+from censafe.results.measurements.files import LevelFiles, level_files
+from censafe.results.measurements.level import read_answers
+from censafe.results.measurements.listing import ListedLevel, texts
+from censafe.results.measurements.rows import locate_rows
 
 _BLOCK_DIGITS: Final = 16
 

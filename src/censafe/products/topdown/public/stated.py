@@ -15,8 +15,8 @@ from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.equations import BlockRows, has_exact_sums
 from censafe.products.topdown.plan import LevelWorkload, histogram_part
-from censafe.publication.measurements.layout import LevelFiles
-from censafe.publication.measurements.listing import ListedLevel, list_level, texts
+from censafe.results.measurements.files import LevelFiles
+from censafe.results.measurements.listing import ListedLevel, list_level, texts
 
 _NAMED: Final = 5
 _TOTAL: Final = "total"

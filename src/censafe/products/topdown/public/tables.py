@@ -17,6 +17,7 @@ from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
+from censafe.products.topdown.census_tables.microdata_source import census_forms
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.folder import ESTIMATE_FILES, STATE
 from censafe.products.topdown.intake.results import open_results
@@ -37,10 +38,11 @@ from censafe.products.topdown.table_estimates.earlier_answers import (
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.atomic import move_into_place, sha256_path
 from censafe.publication.manifest import hash_outputs, write_manifest
-from censafe.publication.measurements.chosen import AnswerIndex, SummedAnswers
 from censafe.publication.measurements.layout import CONSTRAINT, DPQUERY
-from censafe.publication.measurements.rows import data_files
 from censafe.publication.stamps import DEMONSTRATION
+from censafe.results.measurements.chosen import AnswerIndex, SummedAnswers
+from censafe.results.measurements.files import measurement_folder
+from censafe.results.measurements.rows import data_files
 
 _UNCHANGED: Final = "10"
 """Digits before the three of a county that keeps its code."""
@@ -150,6 +152,7 @@ def estimate_tables_of_files(
 
     Unlike the published counts these need neither all levels nor the results that the counts are held to. Answers are added up row by row as they are read.
     """
+    measurements = measurement_folder(measurements, census_forms())
     created = datetime.now(UTC).isoformat(timespec="seconds")
     chosen, observer = load_config(config, options.settings), options.observer
     require_state(chosen, options.state)

@@ -14,10 +14,10 @@ from censafe.model import SparseLevel
 from censafe.model.topdown.families import AnswerReads
 from censafe.products.topdown.public import file_answers
 from censafe.products.topdown.public.file_answers import FileAnswers
-from censafe.publication.measurements.chosen import index_answers
-from censafe.publication.measurements.layout import level_files
-from censafe.publication.measurements.listing import list_level
 from censafe.publication.measurements.writer import write_noisy_measurements
+from censafe.results.measurements.chosen import index_answers
+from censafe.results.measurements.files import level_files
+from censafe.results.measurements.listing import list_level
 from support.noisy_measurements import DIGEST, LAYOUT, SHAPES, constraints, measured
 
 LABELS = (np.zeros(6, np.int32), np.arange(6, dtype=np.int32))

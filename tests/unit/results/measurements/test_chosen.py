@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError
-from censafe.publication.measurements.chosen import AnswerIndex, ChosenAnswers, index_answers, read_chosen
-from censafe.publication.measurements.layout import level_files
-from censafe.publication.measurements.listing import list_level
 from censafe.publication.measurements.writer import write_noisy_measurements
+from censafe.results.measurements.chosen import AnswerIndex, ChosenAnswers, index_answers, read_chosen
+from censafe.results.measurements.files import level_files
+from censafe.results.measurements.listing import list_level
 from support.noisy_measurements import DIGEST, LAYOUT, SHAPES, constraints, measured, rewrite
 
 

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.model.topdown.level_measurements import Answers
-from censafe.publication.measurements.layout import DPQUERY, QUERY_SUFFIX, LevelFiles
-from censafe.publication.measurements.listing import COMPLETE, GET_FILES, texts
-from censafe.publication.measurements.rows import (
+from censafe.publication.measurements.layout import DPQUERY, QUERY_SUFFIX
+from censafe.results.measurements.files import LevelFiles
+from censafe.results.measurements.listing import COMPLETE, GET_FILES, texts
+from censafe.results.measurements.rows import (
     FAULTY,
     REPEATED,
     TAKEN,

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError
-from censafe.publication.measurements.layout import level_files
-from censafe.publication.measurements.level import PublicAnswers, read_answers
-from censafe.publication.measurements.listing import ListedLevel, list_level, texts
 from censafe.publication.measurements.writer import write_noisy_measurements
+from censafe.results.measurements.files import level_files
+from censafe.results.measurements.level import PublicAnswers, read_answers
+from censafe.results.measurements.listing import ListedLevel, list_level, texts
 from support.noisy_measurements import DIGEST, LAYOUT, SHAPES, constraints, measured, rewrite
 
 Rows = list[dict[str, Any]]

@@ -11,10 +11,10 @@ import pytest
 from censafe.errors import DataError
 from censafe.estimation.topdown.least_squares.objective import StoredAnswers
 from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.publication.measurements.chosen import SummedAnswers, index_answers
-from censafe.publication.measurements.layout import level_files
-from censafe.publication.measurements.listing import list_level
 from censafe.publication.measurements.writer import write_noisy_measurements
+from censafe.results.measurements.chosen import SummedAnswers, index_answers
+from censafe.results.measurements.files import level_files
+from censafe.results.measurements.listing import list_level
 from support.noisy_measurements import DIGEST, LAYOUT, SHAPES, constraints, measured, rewrite
 
 PATTERN = np.array([1, 0, -1, 0, 1, -1, 1])

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.publication.measurements.layout import CONSTRAINT, CONSTRAINT_SUFFIX, LevelFiles
-from censafe.publication.measurements.rows import Faults, Rows, letters, read_answer_rows
+from censafe.publication.measurements.layout import CONSTRAINT, CONSTRAINT_SUFFIX
+from censafe.results.measurements.files import LevelFiles
+from censafe.results.measurements.rows import Faults, Rows, letters, read_answer_rows
 
 _NARROW: Final = np.iinfo(np.int32)
 GET_FILES: Final = "get the files again"

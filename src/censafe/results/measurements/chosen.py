@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from censafe.model.arrays import Integers
 from censafe.model.compiled import compiled
 from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.publication.measurements.layout import DPQUERY, LevelFiles
-from censafe.publication.measurements.level import AnswerRules, kernel_values
-from censafe.publication.measurements.rows import ANSWERS, Faults, Rows, opened, read_answer_rows
+from censafe.publication.measurements.layout import DPQUERY
+from censafe.results.measurements.files import LevelFiles
+from censafe.results.measurements.level import AnswerRules, kernel_values
+from censafe.results.measurements.rows import ANSWERS, Faults, Rows, opened, read_answer_rows
 
 _THREADS: Final = 2
 _MOST_SUMS: Final = 1 << 28  # that are in memory at once, 2 GiB
