@@ -190,6 +190,7 @@ class MeasuredHistogram:
         exact_totals: lowest level whose totals are published exactly, with all above it; None where none is.
         query_shares: by level and query, in order of the queries' ordinals; they sum to 1 at every level and are all above 0.
         constraints: that hold in every geounit, beside its exact totals and the facilities of its schema.
+        invariants: queries whose answers are published exactly, each down to its lowest level; exact totals reach down as far.
         record_totals: lowest level at which the totals of the records are exact that it or another histogram counts.
         outputs: what is published of it beside the histogram itself; None for what a shipped schema with its attributes has.
         informed: sums that another histogram, which is estimated before, informs; None for none.
@@ -207,10 +208,16 @@ class MeasuredHistogram:
     record_totals: str | None = None
     outputs: OutputLayout | None = None
     informed: InformedSums | None = None
+    invariants: tuple[LinearConstraint, ...] = ()
 
     def cost(self, level: str, query: str) -> Fraction:
         """Privacy loss of one query at one level."""
         return self.loss * self.level_shares[level] * self.query_shares[level][query]
+
+    def known_at(self, level: str) -> tuple[LinearConstraint, ...]:
+        """The invariants whose answers are published exactly at a level."""
+        order = tuple(self.level_shares)
+        return tuple(one for one in self.invariants if order.index(level) <= order.index(str(one.lowest)))
 
 
 @dataclass(frozen=True)
@@ -236,7 +243,8 @@ def constraints_on(histogram: MeasuredHistogram) -> tuple[LinearConstraint, ...]
         hhgq_total_lb hhgq >= FacilityCounts None
         hhgq_total_ub hhgq <= FacilityCounts None
     """
-    return (*own_constraints(histogram.schema, histogram.exact_totals), *histogram.constraints)
+    own = own_constraints(histogram.schema, histogram.exact_totals)
+    return (*own, *histogram.invariants, *histogram.constraints)
 
 
 def own_constraints(schema: HistogramSchema, exact_totals: str | None) -> tuple[LinearConstraint, ...]:

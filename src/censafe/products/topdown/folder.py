@@ -170,6 +170,10 @@ def constraints_of(
     for zero in schema.zeros:
         factors = tuple(zero.name if name in zero.when else SUMMED for name in names)
         constraints.append(Constraint(zero.name, "=", factors, single, zeros))
+    for name, known in limits.answers.items():
+        (query,) = (one.groups.query for one in histogram.invariants if one.name == name)
+        shape = tuple(factor.groups for factor in schema.query(query).factors)
+        constraints.append(Constraint(name, "=", recodes_of(schema, query), shape, known.values))
     if limits.totals is not None:
         constraints.append(Constraint("total", "=", nothing, single, limits.totals.reshape(-1, 1)))
     if not constraints:
@@ -223,7 +227,10 @@ def read_facts(out: Path, config: TopdownConfig, plan_digest: str) -> PublicFact
             if level.name not in exact_levels(histogram):
                 continue
             folder = out / "measurements" / place_of(config)(histogram_part(histogram, level))
-            exact = read_constraints(folder, plan_digest=plan_digest).get("total")
+            stored = read_constraints(folder, plan_digest=plan_digest)
+            for one in histogram.known_at(level.name):
+                known.answers[one.name, level.name] = stored[one.name]
+            exact = stored.get("total")
             if exact is not None:
                 known.single[level.name] = exact.reshape(-1)
             else:

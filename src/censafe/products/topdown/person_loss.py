@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, NamedTuple
 
@@ -20,6 +21,7 @@ from censafe.model import CellQuery, Definition, Neighbors, ProtectedUnit
 from censafe.model.proven import proven
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.invariant_checks import crossing, joint_partition
 from censafe.products.topdown.configuration.layout import published_levels
 
 QUARTERS: Final = -1
@@ -34,6 +36,10 @@ _LEFT: Final = ((QUARTERS, QUARTERS), *((size, size - 1) for size in _SIZES), (O
 
 _STAYS: Final = 1
 _JOINED: Final = 2
+_TIED: Final = 6  # and above, beside the pairs of questions
+_LEFT_OUT: Final = -1  # a record that is not counted
+
+_ALL, _DEEPEST = 0, 1  # ties: of all exact answers, and of those of the lowest level that has any
 
 Levels = frozenset[int]
 
@@ -44,12 +50,18 @@ class Item(NamedTuple):
     Args:
         pair: number of the pair of a record before and after the change, which agrees in most attributes; 0 for none.
         differs: positions of the attributes in which the two of the pair may differ.
+        tie: number of the partition of the structure in whose classes the two of the pair agree, since answers are exact; None for none.
     """
 
     added: int
     levels: Levels
     pair: int = 0
     differs: frozenset[int] = frozenset()
+    tie: int | None = None
+
+
+Partition = tuple[tuple[int, ...], ...]
+"""By attribute, class of every level: exact answers tell two records apart if these stand in different classes of an attribute."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +71,13 @@ class Structure:
     Args:
         levels: of that attribute that records may have, by state; no entry where the histogram has no record of such a unit.
         alone: level of a householder who lives alone, and of one who does not; None where no reader derives it.
+        ties: partitions in whose classes the two records of a tied pair agree, by number of the tie.
     """
 
     attribute: int | None
     levels: Mapping[int, Levels]
     alone: tuple[int, int] | None = None
+    ties: tuple[Partition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -138,7 +152,7 @@ def known_depth(config: TopdownConfig, area: str) -> int:
     return depth
 
 
-@proven("sensitivity.proof.md", digest="655d63fb619ded1b")
+@proven("sensitivity.proof.md", digest="c3429b36e5818111")
 def largest_change(
     query: CellQuery, structure: Structure, items: Sequence[Item], power: int
 ) -> tuple[int, ...]:
@@ -164,7 +178,10 @@ def largest_change(
         item
         for item in items
         if not _cancels(
-            [one for one in items if item.pair and one.pair == item.pair], separated, position, group_of
+            [one for one in items if item.pair and one.pair == item.pair],
+            separated if item.tie is None else separated_by(query, structure.ties[item.tie]),
+            position,
+            group_of,
         )
     ]
     groups = [(item.added, frozenset(group_of[level] for level in item.levels)) for item in items]
@@ -183,6 +200,26 @@ def largest_change(
         steps = tuple(sorted((abs(one) for one in change.values() if one), reverse=True))
         largest = max(largest, steps, key=lambda one: _sum_of_powers(one, power))
     return largest
+
+
+@proven("exact_answers.proof.md", digest="edb47fccaa6000de")
+def separated_by(query: CellQuery, classes: Partition) -> frozenset[int]:
+    """Positions of the attributes in which a query tells levels of one class apart.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
+        >>> persons = shipped_schemas()["pl94-persons"]
+        >>> from censafe.products.topdown.configuration.invariant_checks import joint_partition
+        >>> exact = joint_partition([persons.query("hhinstlevels"), persons.query("hispanic")])
+        >>> [sorted(separated_by(persons.query(text), exact)) for text in ("hispanic", "hhgq", "hispanic * cenrace")]
+        [[], [0], [3]]
+    """
+    places = set()
+    for place, (factor, of_level) in enumerate(zip(query.factors, classes, strict=True)):
+        pairs = set(zip(of_level, factor.of_level.tolist(), strict=True))
+        if len(pairs) > len(set(of_level)):
+            places.add(place)
+    return frozenset(places)
 
 
 def _cancels(
@@ -262,6 +299,18 @@ Effect = tuple[tuple[Fraction, ...], ...]
 """Loss per unit of the budget of each level: where one geounit holds both units, then of the unit left, then of the unit entered."""
 
 
+class Way(NamedTuple):
+    """A way of a step.
+
+    Args:
+        depths: of the lowest geounit that holds both units.
+    """
+
+    left: tuple[Item, ...]
+    entered: tuple[Item, ...]
+    depths: range
+
+
 class Effects:
     """Effects of changes on one histogram, each computed once."""
 
@@ -269,12 +318,39 @@ class Effects:
         self.histogram = histogram
         self.person = histogram.schema.record is ProtectedUnit.PERSON
         self.structure = structure_of(histogram.schema)
+        self._levels = len(config.run_levels)
+        if histogram.invariants:
+            names = [level.name for level in config.run_levels]
+            depths = [names.index(str(one.lowest)) for one in histogram.invariants]
+            queries = [histogram.schema.query(one.groups.query) for one in histogram.invariants]
+            self.tied_depth = max(depths)
+            self._crossing = crossing(queries, facilities=False)
+            deepest = [
+                query for query, depth in zip(queries, depths, strict=True) if depth == self.tied_depth
+            ]
+            self.structure = replace(
+                self.structure, ties=(joint_partition(queries), joint_partition(deepest))
+            )
         self._conditional = self._may_leave(config)
         self._power = 2 if config.definition is Definition.ZCDP else 1
         self._shares = [histogram.query_shares[level.name] for level in config.run_levels]
         self._texts = tuple(dict.fromkeys(text for shares in self._shares for text in shares))
         self._norms: dict[tuple[Item, ...], tuple[int, ...]] = {}
         self._sums: dict[tuple[int, ...], tuple[Fraction, ...]] = {}
+
+    def separated(self, query: CellQuery) -> frozenset[str]:
+        """The attributes in which a query tells records apart that exact answers do not."""
+        if not self.structure.ties:
+            return frozenset(query.attributes)
+        names = self.histogram.schema.schema.names
+        return frozenset(names[place] for place in separated_by(query, self.structure.ties[_ALL]))
+
+    @property
+    def fixed(self) -> frozenset[str]:
+        """The attributes of which exact answers tell all levels apart, so that none can change in one record alone."""
+        ties = self.structure.ties[_ALL] if self.structure.ties else ()
+        names = zip(self.histogram.schema.schema.names, ties, strict=False)
+        return frozenset(name for name, classes in names if len(set(classes)) == len(classes))
 
     @proven("sensitivity.proof.md", digest="2555deff0d7b9c48")
     def _may_leave(self, config: TopdownConfig) -> bool:
@@ -305,12 +381,17 @@ class Effects:
             query = self.histogram.schema.query(text)
             yield text, self._largest(query, items)
 
-    @proven("sensitivity.proof.md", digest="5f644a95ea843da3")
+    @proven("sensitivity.proof.md", digest="e91f41ad99fb64a2")
     def _largest(self, query: CellQuery, items: tuple[Item, ...]) -> tuple[int, ...]:
         """The largest change of a query; where a condition chooses the records that are counted, over all of these that may be counted."""
         if not self._conditional:
             return largest_change(query, self.structure, items, self._power)
-        counted = (some for number in range(len(items) + 1) for some in itertools.combinations(items, number))
+        counted = (
+            some
+            for number in range(len(items) + 1)
+            for some in itertools.combinations(items, number)
+            if _keeps_ties(some, items)
+        )
         changes = (largest_change(query, self.structure, some, self._power) for some in counted)
         return max(changes, key=lambda steps: _sum_of_powers(steps, self._power))
 
@@ -321,7 +402,7 @@ class Effects:
         return tuple(map(self._by_level, (left + entered, left, entered)))
 
     def items(self, step: Step) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-        """Records taken and added in the unit left, and in the unit entered."""
+        """Records taken and added in the unit left, and in the unit entered, whatever is published exactly."""
         structure, levels = self.structure, self.structure.levels
         if not self.person:
             left, entered = (
@@ -342,9 +423,69 @@ class Effects:
         stays, joined = flips(structure, step)
         return (*out, *stays), (*into, *joined)
 
-    def of(self, step: Step) -> Effect | None:
-        """None where no records can change so."""
-        return self.effect(*self.items(step))
+    @proven("exact_answers.proof.md", digest="0e194b37b98c4d15")
+    def ways(self, step: Step) -> tuple[Way, ...]:
+        """Ways of a step in which exact answers stay: which record that is taken agrees with which one that is added in all of them."""
+        left, entered = self.items(step)
+        if not self.structure.ties or not step.replaced or self.structure.alone is not None:
+            return (Way(left, entered, range(self._levels)),)
+        depth = self.tied_depth
+        if step.entered is None:
+            return tuple(Way(own, (), range(self._levels)) for own in self._tied(left, _ALL))
+        apart = itertools.product(self._tied(left, _DEEPEST), self._tied(entered, _DEEPEST, after=left))
+        together: Iterable[tuple[Item, ...]] = self._tied((*left, *entered), _ALL)
+        if self._crossing and not self.person:
+            together = [(*left, *entered)]
+        return (
+            *(Way(own, other, range(depth)) for own, other in apart),
+            *(Way(own[: len(left)], own[len(left) :], range(depth, self._levels)) for own in together),
+        )
+
+    @proven("exact_answers.proof.md", digest="d23c8027a5535ee0")
+    def _tied(
+        self, items: tuple[Item, ...], tie: int, after: Sequence[Item] = ()
+    ) -> Iterator[tuple[Item, ...]]:
+        """Records in pairs of one that is taken and one that is added, in every order; no record stays over but one that a condition leaves out."""
+        taken = [place for place, item in enumerate(items) if item.added < 0]
+        added = [place for place, item in enumerate(items) if item.added > 0]
+        few, many = sorted((taken, added), key=len)
+        if len(few) < len(many) and not self._conditional:
+            return
+        every = frozenset(range(len(self.histogram.schema.schema.names)))
+        for chosen in itertools.permutations(many, len(few)):
+            tied = [item._replace(pair=_LEFT_OUT, tie=tie) for item in items]
+            for number, pair in enumerate(zip(few, chosen, strict=True), _TIED + len(after)):
+                levels = self._agreeing(items[pair[0]].levels, items[pair[1]].levels, tie)
+                for place, own in zip(pair, levels, strict=True):
+                    tied[place] = Item(items[place].added, own, number, every, tie)
+            if all(item.levels for item in tied):
+                yield tuple(tied)
+
+    @proven("exact_answers.proof.md", digest="1768aed66f9efca9")
+    def _agreeing(self, one: Levels, other: Levels, tie: int) -> tuple[Levels, Levels]:
+        """Levels of each of two records that some level of the other one agrees with."""
+        if self.structure.attribute is None:
+            return one, other
+        classes = self.structure.ties[tie][self.structure.attribute]
+        common = {classes[level] for level in one} & {classes[level] for level in other}
+        first, second = (
+            frozenset(level for level in own if classes[level] in common) for own in (one, other)
+        )
+        return first, second
+
+    @proven("exact_answers.proof.md", digest="d54592867cfac4e0")
+    def of(self, step: Step) -> tuple[tuple[Effect, range], ...]:
+        """Effects of a step by the ways in which exact answers stay, with the depths of the lowest common geounit; none where no records can change so."""
+        ways = ((self.effect(way.left, way.entered), way.depths) for way in self.ways(step))
+        return tuple((effect, depths) for effect, depths in ways if effect is not None and depths)
+
+
+@proven("exact_answers.proof.md", digest="d250fa99b0716772")
+def _keeps_ties(some: tuple[Item, ...], items: tuple[Item, ...]) -> bool:
+    """Whether the records that are counted, of all those in a geounit, leave every tied pair whole, and are none that must be left out."""
+    numbers = Counter(item.pair for item in items if item.tie is not None)
+    counted = Counter(item.pair for item in some if item.tie is not None)
+    return _LEFT_OUT not in counted and counted.items() <= numbers.items()
 
 
 def largest(
@@ -404,6 +545,11 @@ def _least(config: TopdownConfig, chosen: Sequence[Effects]) -> int:
     return max(known_depth(config, area) for area in (published_levels(config)[0], *areas))
 
 
+def _common(least: int, depths: Sequence[range]) -> range:
+    """Depths from one on that are in all of some ranges."""
+    return range(max(least, *(own.start for own in depths)), min(own.stop for own in depths))
+
+
 Changes = tuple[tuple[str, str, str, tuple[int, ...]], ...]
 """Changed answers of a release: histogram, level, query, and by how much its answers change, once for each geounit."""
 
@@ -420,13 +566,17 @@ def possible_changes(config: TopdownConfig) -> tuple[Changes, ...]:
     known: dict[tuple[int, int, tuple[Item, ...]], Changes] = {}
     rows, candidates = dict[tuple[str, str, str], int](), dict[Changes, None]()
     for step in steps_of(Neighbors.REPLACE):
-        if any(histogram_effects.of(step) is None for histogram_effects in effects):
-            continue
         lowest = _least(config, effects) if step.entered is not None else len(names) - 1
-        for common in range(lowest, len(names)):
+        ways = [
+            [way for way in one.ways(step) if one.effect(way.left, way.entered) is not None]
+            for one in effects
+        ]
+        for common, chosen in itertools.product(range(lowest, len(names)), itertools.product(*ways)):
+            if not all(common in way.depths for way in chosen):
+                continue
             changes: Changes = ()
             for (place, histogram_effects), depth in itertools.product(enumerate(effects), range(len(names))):
-                left, entered = histogram_effects.items(step)
+                left, entered, _ = chosen[place]
                 for items in (left + entered,) if depth <= common else (left, entered):
                     if (place, depth, items) not in known:
                         known[place, depth, items] = tuple(
@@ -470,7 +620,7 @@ def largest_changes(config: TopdownConfig) -> Changes:
     return max(possible_changes(config), key=loss)
 
 
-@proven("sensitivity.proof.md", digest="908c1215f7a9cb38")
+@proven("sensitivity.proof.md", digest="e603ca6a468e4c31")
 def person_loss(config: TopdownConfig, relation: Neighbors = Neighbors.REPLACE) -> PersonLoss:
     """Largest loss of the change of one person, by histogram and for all histograms at once.
 
@@ -493,23 +643,22 @@ def person_loss(config: TopdownConfig, relation: Neighbors = Neighbors.REPLACE) 
     )
     seen = set[object]()
     for step in steps_of(relation):
-        own = [histogram_effects.of(step) for histogram_effects in effects]
         apart = step.entered is not None
-        parts = [
-            (histogram_effects.histogram, effect)
-            for histogram_effects, effect in zip(effects, own, strict=True)
-            if effect is not None
-        ]
-        if len(parts) < len(own) or (apart, *own) in seen:
-            continue
-        seen.add((apart, *own))
-        for histogram_effects, part in zip(effects, parts, strict=True):
-            name = histogram_effects.histogram.name
-            if (apart, name, part[1]) not in seen:
-                seen.add((apart, name, part[1]))
-                lowest = range(_least(config, [histogram_effects]) if apart else count - 1, count)
-                alone[name] = max(alone[name], largest(config, [part], lowest))
-        lowest = range(_least(config, effects) if apart else count - 1, count)
-        together = max(together, largest(config, parts, lowest))
+        for ways in itertools.product(*(histogram_effects.of(step) for histogram_effects in effects)):
+            if (apart, ways) in seen:
+                continue
+            seen.add((apart, ways))
+            parts = [
+                (histogram_effects.histogram, effect)
+                for histogram_effects, (effect, _) in zip(effects, ways, strict=True)
+            ]
+            for histogram_effects, part, (_, depths) in zip(effects, parts, ways, strict=True):
+                name = histogram_effects.histogram.name
+                if (apart, name, part[1], depths) not in seen:
+                    seen.add((apart, name, part[1], depths))
+                    lowest = _common(_least(config, [histogram_effects]) if apart else count - 1, [depths])
+                    alone[name] = max(alone[name], largest(config, [part], lowest) if lowest else Fraction(0))
+            lowest = _common(_least(config, effects) if apart else count - 1, [depths for _, depths in ways])
+            together = max(together, largest(config, parts, lowest) if lowest else Fraction(0))
     result = config.computed[f"loss of a person, {relation.value}"] = PersonLoss(alone, together)
     return result

@@ -100,7 +100,7 @@ def releases_of(
     return Release(config, paths), *map(Release, cited)
 
 
-@proven("moves.proof.md", digest="04e9b5da23087b89")
+@proven("moves.proof.md", digest="4ceb1d4134b0b55c")
 def answer_losses(releases: Sequence[Release]) -> dict[str, Fraction]:
     """Loss of one answer of a person in the world, in all histograms of some releases.
 
@@ -109,6 +109,9 @@ def answer_losses(releases: Sequence[Release]) -> dict[str, Fraction]:
 
     Args:
         releases: of the same records.
+
+    Returns:
+        Answers that figures published exactly tell are not there.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
@@ -126,7 +129,10 @@ def answer_losses(releases: Sequence[Release]) -> dict[str, Fraction]:
         if place != effects.structure.attribute and name not in known
     }
     losses = {}
+    fixed = {name for release in releases for one in release.effects() if one.person for name in one.fixed}
     for answer, roles in {**_ANSWERS, **others}.items():
+        if any(names & fixed for names, _ in roles):
+            continue
         most = max(
             sum((_spent(effects, _telling(effects, *role), None) for effects in releases), Fraction(0))
             for role in roles
@@ -147,7 +153,7 @@ def _telling(
         separated = {
             text
             for text in {text for own in shares for text in own}
-            if attributes & set(schema.query(text).attributes) or _tells(effects.histogram, text, columns)
+            if attributes & effects.separated(schema.query(text)) or _tells(effects.histogram, text, columns)
         }
         own = tuple(
             sum((share for text, share in level.items() if text in separated), Fraction(0))

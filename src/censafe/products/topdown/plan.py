@@ -176,6 +176,11 @@ def check_spine(config: TopdownConfig) -> None:
     """
     if config.choices.spine == "standard":
         return
+    if told := [one.name for one in config.histograms if one.invariants]:
+        raise ConfigError(
+            f"{config.origin}: invariants of {', '.join(told)} are figures of the areas that geocodes name; the spine {config.choices.spine} has other ones; fix: "
+            "--set spine=standard"
+        )
     names = tuple(level.name for level in config.run_levels)
     if config.choices.spine == "prim":
         allowed = [PRIM_LEVELS[first:] for first in range(_PRIM_ROOTS)]
@@ -246,6 +251,11 @@ def exact_levels(histogram: MeasuredHistogram) -> tuple[str, ...]:
     return names[: names.index(histogram.exact_totals) + 1]
 
 
+def exact_queries(histogram: MeasuredHistogram) -> tuple[str, ...]:
+    """Queries whose answers are published exactly, each with the lowest level at which they are."""
+    return tuple(f"{one.groups.query} in every {one.lowest}" for one in histogram.invariants)
+
+
 def lists_occupied(config: TopdownConfig) -> bool:
     """Whether the areas that have records are published exactly, since no list of areas says which there are."""
     return config.read is not None and not config.read.geography.listed
@@ -290,6 +300,8 @@ def _settings(config: TopdownConfig) -> dict[str, str]:
     for histogram in config.histograms:
         settings[f"schema.{histogram.name}"] = histogram.schema.digest
         settings[f"exact_totals.{histogram.name}"] = histogram.exact_totals or ""
+        if histogram.invariants:
+            settings[f"invariants.{histogram.name}"] = ", ".join(exact_queries(histogram))
     if any(len(stack.histograms) > 1 for stack in config.stacks):
         settings["stacks"] = ", ".join(stack.name for stack in config.stacks)
     return settings
@@ -309,7 +321,8 @@ def _relation(config: TopdownConfig) -> str:
     )
     counted = dict.fromkeys(text for histogram in config.histograms if (text := counted_units(histogram)))
     listed = ["list of areas that have records"] if lists_occupied(config) else []
-    totals = [*exact, *listed, *(f"counts of {text} by {lowest}" for text in counted)]
+    answers = [f"numbers of {one.name} by {text}" for one in config.histograms for text in exact_queries(one)]
+    totals = [*exact, *answers, *listed, *(f"counts of {text} by {lowest}" for text in counted)]
     return words + (f", with the published {' and '.join(totals)} unchanged" if totals else "")
 
 

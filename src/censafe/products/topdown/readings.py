@@ -17,7 +17,7 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.intake.spines import load_of_unknown_run
 from censafe.products.topdown.moves import Paths, move_words, moved_records, possible_paths
-from censafe.products.topdown.person_loss import Changes, known_depth, largest_changes
+from censafe.products.topdown.person_loss import Changes, Effects, known_depth, largest_changes
 from censafe.products.topdown.person_questions import (
     answer_losses,
     household_losses,
@@ -191,13 +191,14 @@ def _with_published(config: TopdownConfig, replaced: RecordChange) -> Iterator[R
         )
 
 
-@proven("moves.proof.md", digest="57ba37d764b4ae9d")
+@proven("moves.proof.md", digest="00837ad9fd8b0452")
 def attribute_losses(
     config: TopdownConfig, histogram: MeasuredHistogram, paths: Paths | None = None
 ) -> dict[str, Fraction]:
     """Loss that tells the levels of one attribute apart: that of the queries, at all levels, that keep it or coarsen it.
 
-    Where budget moves along the spine it depends on the block; this is the largest.
+    Where budget moves along the spine it depends on the block; this is the largest. Where answers are published exactly, of queries that tell levels
+    apart which these do not; attributes of which they tell all levels apart are not there.
 
     Args:
         config: of the release.
@@ -211,12 +212,14 @@ def attribute_losses(
         Fraction(31, 160)
     """
     known = possible_paths(config) if paths is None else paths
-    parts: dict[str, list[Fraction]] = {name: [] for name in histogram.schema.schema.names}
+    effects = Effects(config, histogram)
+    names = [name for name in histogram.schema.schema.names if name not in effects.fixed]
+    parts: dict[str, list[Fraction]] = {name: [] for name in names}
     for load in workloads(config):
         if load.histogram is histogram:
             shares = histogram.query_shares[load.level.name]
             for name, losses in parts.items():
-                own = (shares[query.name] for query in load.queries if name in query.attributes)
+                own = (shares[query.name] for query in load.queries if name in effects.separated(query))
                 losses.append(sum(own, Fraction(0)))
     return {
         name: histogram.loss

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from censafe.estimation.topdown.levels.joint import impossible_blocks, joint_remarks
 from censafe.geography.area_names import NAMES
+from censafe.model import ProtectedUnit
 from censafe.model.observer import Observer, SilentObserver
 from censafe.products.run.options import write_names
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -26,6 +27,7 @@ from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.intake.spines import spine_document, spine_remarks
 from censafe.products.topdown.labels import COPIES
 from censafe.products.topdown.moves import paths_of
+from censafe.products.topdown.person_loss import Effects
 from censafe.products.topdown.plan import (
     counted_units,
     exact_levels,
@@ -241,9 +243,18 @@ def _anonymity(release: TopdownRelease, readings: Sequence[Mapping[str, Any]]) -
             histogram.name,
             tuple(name for name in exact_levels(histogram) if name in levels),
             bool(counted_units(histogram)),
+            tuple((one.groups.query, str(one.lowest)) for one in histogram.invariants),
         )
         for histogram in config.histograms
     ]
+    persons = [one for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]
+    told = dict.fromkeys(name for one in persons for name in sorted(Effects(config, one).fixed))
     return anonymity_values(
-        plan.total, plan.definition, readings, levels, exact, listed=lists_occupied(config)
+        plan.total,
+        plan.definition,
+        readings,
+        levels,
+        exact,
+        listed=lists_occupied(config),
+        told=list(told),
     )

@@ -37,11 +37,13 @@ class ExactFigures:
     Args:
         levels: at which its totals are exact.
         units: whether numbers of units by kind are exact in the lowest areas.
+        answers: queries whose answers are exact, each with the lowest level at which they are.
     """
 
     histogram: str
     levels: tuple[str, ...]
     units: bool
+    answers: tuple[tuple[str, str], ...] = ()
 
 
 def anonymity_values(
@@ -52,6 +54,7 @@ def anonymity_values(
     exact: Sequence[ExactFigures],
     *,
     listed: bool = False,
+    told: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The numbers of the section, as JSON values of the certificate.
 
@@ -60,6 +63,7 @@ def anonymity_values(
         readings: of the certificate: losses of single questions.
         levels: names of the published levels, the widest first.
         listed: whether it is published exactly which of the lowest areas have records.
+        told: answers of a person that exact figures tell to whom all other records are known.
     """
 
     def limits(own: Fraction) -> dict[str, float]:
@@ -78,7 +82,13 @@ def anonymity_values(
     return {
         "levels": list(levels),
         "exact": [
-            {"histogram": one.histogram, "levels": list(one.levels), "units": one.units} for one in exact
+            {
+                "histogram": one.histogram,
+                "levels": list(one.levels),
+                "units": one.units,
+                "answers": [list(answer) for answer in one.answers],
+            }
+            for one in exact
         ],
         "listed": listed,
         "always": definition is Definition.PURE,
@@ -86,7 +96,10 @@ def anonymity_values(
         "linkability": [
             {"name": name, **(limits(places[name]) if name in places else {})} for name in levels[:-1]
         ],
-        "inference": [{"name": one["name"], **limits(Fraction(one["exact"]))} for one in of("answer")],
+        "inference": [
+            *({"name": one["name"], **limits(Fraction(one["exact"]))} for one in of("answer")),
+            *({"name": name} for name in told),
+        ],
     }
 
 
@@ -156,11 +169,8 @@ def anonymity_section(values: Mapping[str, Any], records: Sequence[str], sentenc
     lowest = values["levels"][-1]
     scope = sentences["scope"].format(records=", ".join(records), levels=", ".join(values["levels"]))
     singling, linking, inference = (sentences[one] for one in ("singling_out", "linkability", "inference"))
-    known = [row for row in values["linkability"] if "best_guess" in row]
-    rows = [
-        _limits(row, sentences) if "best_guess" in row else (row["name"], linking["unlimited"], "")
-        for row in values["linkability"]
-    ]
+    rows = _rows(values["linkability"], linking["unlimited"], sentences)
+    answers = _rows(values["inference"], inference["unlimited"], sentences)
     return section(
         "anonymity",
         sentences["heading"],
@@ -173,7 +183,7 @@ def anonymity_section(values: Mapping[str, Any], records: Sequence[str], sentenc
             linking["caption"].format(lowest=lowest),
             (linking["area"], *_headers(sentences)),
             rows,
-            numbers=2 if len(known) == len(rows) else 0,
+            numbers=_numbers(rows),
         )
         if rows
         else paragraphs(linking["none"]),
@@ -182,8 +192,8 @@ def anonymity_section(values: Mapping[str, Any], records: Sequence[str], sentenc
         table(
             inference["caption"],
             (inference["attribute"], *_headers(sentences)),
-            [_limits(row, sentences) for row in values["inference"]],
-            numbers=2,
+            answers,
+            numbers=_numbers(answers),
         ),
         f"<h3>{escape(sentences['not_covered']['title'])}</h3>",
         _not_covered(values, sentences),
@@ -197,6 +207,8 @@ def _not_covered(values: Mapping[str, Any], sentences: Sentences) -> str:
             figures.append(
                 words["totals"].format(histogram=figure["histogram"], levels=", ".join(figure["levels"]))
             )
+        for query, level in figure.get("answers", ()):
+            figures.append(words["answers"].format(histogram=figure["histogram"], query=query, level=level))
         if figure["units"]:
             figures.append(words["units"].format(histogram=figure["histogram"], lowest=values["levels"][-1]))
     if values["listed"]:
@@ -215,6 +227,20 @@ def _words(limits: Mapping[str, float], sentences: Sentences, *, always: bool) -
 
 def _headers(sentences: Sentences) -> tuple[str, str]:
     return sentences["columns"]["guess"], sentences["columns"]["factor"]
+
+
+def _rows(
+    values: Sequence[Mapping[str, Any]], unlimited: str, sentences: Sentences
+) -> list[tuple[str, str, str]]:
+    """Limits by area or answer, and words where there are none."""
+    return [
+        _limits(row, sentences) if "best_guess" in row else (row["name"], unlimited, "") for row in values
+    ]
+
+
+def _numbers(rows: Sequence[tuple[str, str, str]]) -> int:
+    """Columns of numbers: none where one of the rows has words."""
+    return 2 if all(factor for _, _, factor in rows) else 0
 
 
 def _limits(row: Mapping[str, Any], sentences: Sentences) -> tuple[str, str, str]:

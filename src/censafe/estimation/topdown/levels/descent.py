@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numba import int32, int64, void
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.least_squares.solve import ParentSolver, judged_solver, solve_l2
+from censafe.estimation.topdown.levels.answers import settled, with_kinds
 from censafe.estimation.topdown.levels.batches import (
     EstimatedBatch,
     ParentLevel,
@@ -236,12 +237,20 @@ class Descent(EstimationFromRoot):
     def _estimated(
         self, depth: int, objective: LevelObjective, parents: SparseLevel | None, above: SpineLevel | None
     ) -> tuple[SparseLevel, LevelReport]:
-        level = self._spine.levels[depth]
-        task = LevelTask(level, objective, self._limits[depth])
+        level, limits = self._spine.levels[depth], self._limits[depth]
+        task = LevelTask(level, objective, limits)
         rules = replace(rules_of(self._histogram, level.name, self._choices), solver=self._solver)
-        return estimate_level(
+        changes: tuple[dict[str, Any], ...] = ()
+        if limits.answers:
+            kinds = settled(task, rules, parents, above, self._limits[depth - 1] if depth else None)
+            task, parents, changes = replace(task, limits=kinds.limits), kinds.parents, kinds.changes
+            if kinds.limits.kinds is not None:
+                rules = with_kinds(rules, kinds.limits.kinds)
+        histograms, report = estimate_level(
             task, rules, parents, above, workers=self._workers, progress=self._progress(above)
         )
+        report.repairs += changes
+        return histograms, report
 
 
 def rules_of(histogram: MeasuredHistogram, level: str, choices: Choices) -> CellRules:

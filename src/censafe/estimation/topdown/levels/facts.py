@@ -19,14 +19,17 @@ from censafe.model.topdown.level_measurements import LevelBudgets
 
 @dataclass(frozen=True, eq=False)
 class DeclaredTotals:
-    """Totals that are published exactly, by name of the level.
+    """Totals and answers that are published exactly.
 
     Args:
+        single: records of every geounit, by name of the level.
         groups: records of groups of geounits, of levels where standard geounits are parted.
+        answers: of queries, by name of the constraint and level, each of shape (geounits, answers).
     """
 
     single: dict[str, NDArray[np.int64]] = field(repr=False)
     groups: dict[str, GroupTotals] = field(repr=False)
+    answers: dict[tuple[str, str], NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
 
 def standard_depth(run: RunSpine, depth: int) -> int:

@@ -200,7 +200,7 @@ def estimate_family(task: LevelTask, rules: CellRules, family: Family) -> Parent
     """Estimate the children of one parent the general way."""
     try:
         return estimate_parent(
-            _problem(task, rules, family), _passes(task.objective, rules, family),
+            _problem(task, rules, family), family_passes(task.objective, rules, family),
             infeasible=rules.infeasible, leaves=rules.leaves, detailed_cost=rules.detailed_cost, solver=rules.solver,
         )  # fmt: skip
     except CheckError as error:
@@ -209,7 +209,7 @@ def estimate_family(task: LevelTask, rules: CellRules, family: Family) -> Parent
         ) from error
 
 
-def _passes(objective: LevelObjective, rules: CellRules, family: Family) -> tuple[OuterPass, ...]:
+def family_passes(objective: LevelObjective, rules: CellRules, family: Family) -> tuple[OuterPass, ...]:
     """The passes on the cells of a parent.
 
     Of a root the sums over the attribute with the most levels are fitted before its cells. A root has no parent whose empty cells are

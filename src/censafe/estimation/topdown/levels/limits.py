@@ -29,12 +29,14 @@ class CompactForm:
     Args:
         kinds: the query by whose answers, the kinds, counts of units bound the records; None where they bound nothing.
         exact: lowest level at which the total is exact, with all above it; None where it is at none.
+        answers: queries whose answers are exact, each down to its lowest level.
     """
 
     kinds: CellQuery | None = None
     fewest: tuple[int, ...] = ()
     most: tuple[int, ...] = ()
     exact: str | None = None
+    answers: tuple[LinearConstraint, ...] = ()
 
     def exact_levels(self, names: Sequence[str]) -> tuple[str, ...]:
         """Those of some levels, root first, at which the total is exact.
@@ -49,8 +51,8 @@ class CompactForm:
 def compact_form(schema: HistogramSchema, constraints: Sequence[LinearConstraint]) -> CompactForm | None:
     """The compact form of some constraints; None where one of them has none.
 
-    Compact are the total of all cells that is published exactly, and one lower and one upper bound by counts of units, on
-    groups that part the cells.
+    Compact are the total of all cells that is published exactly, other answers that are, and one lower and one upper bound by counts of
+    units, on groups that part the cells.
 
     Example:
         >>> from censafe.model.topdown.histograms import constraints_on
@@ -63,11 +65,14 @@ def compact_form(schema: HistogramSchema, constraints: Sequence[LinearConstraint
         True
     """
     totals: list[str | None] = []
+    answers: list[LinearConstraint] = []
     bounds: dict[str, tuple[CellGroups, tuple[int, ...]]] = {}
     for constraint in constraints:
         groups, relation, right = constraint.groups, constraint.relation, constraint.right
         if isinstance(right, OwnAnswers) and (relation, groups) == ("=", CellGroups("total")) and not totals:
             totals.append(constraint.lowest)
+        elif isinstance(right, OwnAnswers) and relation == "=":
+            answers.append(constraint)
         elif (
             isinstance(right, FacilityCounts)
             and relation != "="
@@ -79,14 +84,14 @@ def compact_form(schema: HistogramSchema, constraints: Sequence[LinearConstraint
             return None
     exact = totals[0] if totals else None
     if not bounds:
-        return CompactForm(exact=exact)
+        return CompactForm(exact=exact, answers=tuple(answers))
     if bounds.keys() != {"<=", ">="} or bounds["<="][0] != bounds[">="][0]:
         return None
     (_, fewest), (groups, most) = bounds[">="], bounds["<="]
     kinds = schema.grouped(groups)
     if (kinds.label < 0).any() or {len(fewest), len(most)} != {kinds.answers}:
         return None
-    return CompactForm(kinds, fewest, most, exact)
+    return CompactForm(kinds, fewest, most, exact, tuple(answers))
 
 
 def contradictions(
@@ -151,6 +156,19 @@ class GroupTotals:
 
 
 @dataclass(frozen=True, eq=False)
+class ExactAnswers:
+    """Answers of a query that are published exactly.
+
+    Args:
+        label: answer of every cell, shape (cells,).
+        values: shape (geounits, answers).
+    """
+
+    label: NDArray[np.int32] = field(repr=False)
+    values: Integers = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
 class LevelLimits:
     """What the histograms of one level must obey.
 
@@ -160,6 +178,7 @@ class LevelLimits:
         cuts: further limits on sets of kinds, where the level below has exact totals.
         groups: exact totals of groups of geounits, where those of single ones are not published; else None.
         kinds: of every cell the column of its bounds, int32, shape (cells,); None where there are no bounds.
+        answers: of queries whose answers are published exactly, by name of the constraint.
     """
 
     totals: Integers | None
@@ -168,6 +187,7 @@ class LevelLimits:
     cuts: CutLimits | None = None
     groups: GroupTotals | None = None
     kinds: NDArray[np.int32] | None = field(default=None, repr=False)
+    answers: Mapping[str, ExactAnswers] = field(default_factory=dict, repr=False)
 
     def part(self, first: int, last: int) -> LevelLimits:
         """The limits of consecutive geounits."""
@@ -181,6 +201,9 @@ class LevelLimits:
             upper=self.upper[first:last],
             cuts=cuts,
             groups=None if self.groups is None else self.groups.part(first, last),
+            answers={
+                name: replace(known, values=known.values[first:last]) for name, known in self.answers.items()
+            },
         )
 
 
@@ -191,11 +214,13 @@ def level_limits(
     units: Integers,
     totals: Mapping[str, Integers],
     groups: Mapping[str, GroupTotals] | None = None,
+    answers: Mapping[tuple[str, str], Integers] | None = None,
 ) -> tuple[LevelLimits, ...]:
     """The constraints of a histogram at every level, root first, as the arrays that the kernels read.
 
     Args:
         units: published counts of units by kind in every block, shape (blocks, kinds or more).
+        answers: exact answers by name of the constraint and level, each of shape (geounits, answers).
 
     Example:
         >>> from censafe.geography.spines.tree import LevelRule, build_spine
@@ -227,7 +252,12 @@ def level_limits(
             below = _with_groups(level, limits, group)
         if limits.kinds is not None:
             _refuse(level, np.flatnonzero(contradictions(limits.lower, limits.upper, known)))
-        levels.insert(0, limits)
+        own = {one.name: one for one in form.answers if (one.name, level.name) in (answers or {})}
+        exact_answers = {
+            name: ExactAnswers(schema.grouped(one.groups).label, (answers or {})[name, level.name])
+            for name, one in own.items()
+        }
+        levels.insert(0, replace(limits, answers=exact_answers))
     return tuple(levels)
 
 

@@ -82,14 +82,14 @@ def estimate_parent(
     rounding = partial(round_point, leaves=leaves, detailed_cost=detailed_cost)
     try:
         return _through(problem, passes, solver, rounding)
-    except _InfeasibleError:
+    except InfeasibleError:
         if infeasible == "stop" or problem.p is None:
             raise
     repair = repair_parent(problem)
     return replace(_through(replace(problem, p=repair.p), passes, solver, rounding), changes=repair.changes)
 
 
-class _InfeasibleError(CheckError):
+class InfeasibleError(CheckError):
     """The children of a parent have no point."""
 
 
@@ -101,7 +101,7 @@ def _through(
     roundings: list[str] = []
     counts = np.zeros(problem.allowed.shape, dtype=np.int64)
     for number, outer in enumerate(passes):
-        x, coarse, cell = _fitted(problem, outer, solver, solves)
+        x, coarse, cell = fitted(problem, outer, solver, solves)
         first = np.unique(cell, return_index=True)[1]
         rounded = _rounded(x, coarse, outer.rounding, first, rounding)
         roundings.append(rounded.method)
@@ -113,7 +113,7 @@ def _through(
     return ParentEstimate(counts, tuple(solves), tuple(roundings))
 
 
-def _fitted(
+def fitted(
     problem: ParentProblem, outer: OuterPass, solver: Solver, solves: list[L2Result]
 ) -> tuple[Floats, ParentProblem, Integers]:
     """The last fit of an outer pass, its problem without the answers kept inside the pass, its coarse cells."""
@@ -151,7 +151,7 @@ def _solved(problem: ParentProblem, solver: Solver, solves: list[L2Result]) -> F
     result = solver(problem)
     solves.append(result)
     if result.status is L2Status.INFEASIBLE:
-        raise _InfeasibleError(f"no histograms meet the counts and limits of a parent: {result.reason}")
+        raise InfeasibleError(f"no histograms meet the counts and limits of a parent: {result.reason}")
     return result.x
 
 

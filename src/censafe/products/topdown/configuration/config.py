@@ -38,6 +38,7 @@ from censafe.products.topdown.configuration.constraint_checks import (
     followed_stacks,
     with_record_totals,
 )
+from censafe.products.topdown.configuration.invariant_checks import invariant_warnings, with_invariants
 from censafe.products.topdown.configuration.keys import (
     CHOICES,
     OWN,
@@ -76,6 +77,10 @@ def histogram_settings(
     for one in histogram.constraints:
         flat[f"constraints.{name}.{one.name}"] = json.dumps(
             [asdict(one), type(one.right).__name__], sort_keys=True
+        )
+    if histogram.invariants:
+        flat[f"invariants.{name}"] = json.dumps(
+            [[one.groups.query, one.lowest] for one in histogram.invariants]
         )
     if histogram.informed is not None:
         flat[f"informed.{name}"] = json.dumps(asdict(histogram.informed), sort_keys=True)
@@ -205,6 +210,7 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     reader = document.read("reader", problems) if own is None else OWN
     definition, losses = check_loss(document, problems)
     histograms = check_histograms(document, levels, root, losses, problems)
+    histograms = with_invariants(document, histograms, root, choices, problems)
     histograms, stacks = _check_together(document, histograms, choices.joint, problems)
     histograms, microdata = check_outputs(document, histograms, levels, problems)
     tables = check_own_tables(document, histograms, problems)
@@ -213,6 +219,8 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     _require_possible(choices, histograms, problems)
     title = document.title(problems)
     problems.raise_if_any(document.origin)
+    names = [level.name for level in levels]
+    warnings += invariant_warnings(histograms, names[names.index(cast(str, root)) :])
     return TopdownConfig(
         levels=levels,
         root=cast(str, root),

@@ -15,7 +15,13 @@ from censafe.model.bounds import upper
 from censafe.model.proven import proven
 from censafe.planning.numbers import decimal_text
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.plan import counted_units, exact_levels, lists_occupied, record_words
+from censafe.products.topdown.plan import (
+    counted_units,
+    exact_levels,
+    exact_queries,
+    lists_occupied,
+    record_words,
+)
 
 _LONGEST: Final = 12  # characters of an exact loss
 
@@ -35,6 +41,7 @@ def exact_figures(config: TopdownConfig) -> tuple[str, ...]:
         levels = [name for name in exact_levels(histogram) if name in run]
         if levels:
             figures.append(f"totals of {', '.join(levels)}")
+        figures += [f"numbers by {text} and in all larger areas" for text in exact_queries(histogram)]
         if counted := counted_units(histogram):
             figures.append(f"numbers of {counted} in every {run[-1]}")
         if figures:
@@ -73,14 +80,16 @@ def _conditional(config: TopdownConfig) -> Iterator[str]:
         name for histogram in config.histograms for name in exact_levels(histogram)[-1:]
     ):
         yield f"Not protected: a change of a total of {', '.join(levels)}, such as a record that leaves its area and is in another one."
+    yield from _unprotected(config)
     symbol = config.definition.symbol
     for histogram in config.histograms:
         single, exchanged, two = (
             _short(loss_within_invariants(histogram.loss, config.definition, records, exchanged=exchanged))
             for records, exchanged in ((1, False), (2, True), (2, False))
         )
+        most = " at most" if histogram.invariants else ""
         yield (
-            f"{histogram.name}, by rows: one {record_words(histogram)}'s row changes and all these figures stay: {symbol} {single}. Where they tie a record to its "
+            f"{histogram.name}, by rows: one {record_words(histogram)}'s row changes and all these figures stay: {symbol} {single}{most}. Where they tie a record to its "
             f"place, records change together: two exchange places at {symbol} {exchanged} at most, any two change at {symbol} {two} at most."
         )
     if len(config.histograms) > 1:
@@ -89,6 +98,24 @@ def _conditional(config: TopdownConfig) -> Iterator[str]:
         yield (
             f"The losses of {', '.join(config.published)}, released from the same records before, are not in this total and add to it."
         )
+
+
+def _unprotected(config: TopdownConfig) -> Iterator[str]:
+    """By attribute and area, what exact answers tell of a record to whom all others are known."""
+    for histogram in config.histograms:
+        record = record_words(histogram)
+        for one in histogram.invariants:
+            query = histogram.schema.query(one.groups.query)
+            attributes = " with ".join(query.attributes)
+            coarse = (
+                ""
+                if query.key == histogram.schema.query(" * ".join(query.attributes)).key
+                else f", as far as {query.name} tells it"
+            )
+            yield (
+                f"Not protected: {attributes} of a {record} in its {one.lowest} ({histogram.name}{coarse}). Whoever knows all other records of one {one.lowest} can tell it from "
+                f"the exact numbers by {query.name}; no loss is stated for a change of it, or of the {one.lowest}."
+            )
 
 
 def _short(loss: Fraction) -> str:

@@ -39,6 +39,7 @@ _FIXED: Final = (
     "levels",
     "schemas",
     "stacks",
+    "invariants",
     "published",
     "outputs",
     "microdata",

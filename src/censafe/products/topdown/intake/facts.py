@@ -8,6 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.errors import DataError
+from censafe.estimation.topdown.levels.answers import kind_sums
 from censafe.estimation.topdown.levels.facts import (
     DeclaredTotals,
     PublicFacts,
@@ -21,7 +23,7 @@ from censafe.geography.spines.choice import build_run_spine
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.tree import Spine
 from censafe.model import ExactHistograms, SparseLevel
-from censafe.model.topdown.histograms import constraints_on
+from censafe.model.topdown.histograms import MeasuredHistogram, constraints_on
 from censafe.population.findings import Finding
 from censafe.products.configuration.source import shipped_configs
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -57,6 +59,44 @@ def declared_totals(
     return by_level
 
 
+def declared_answers(
+    histogram: MeasuredHistogram, run: RunSpine, exact: Sequence[ExactHistograms]
+) -> dict[tuple[str, str], NDArray[np.int64]]:
+    """Answers of the queries that the configuration publishes exactly, at their levels, and of no others."""
+    answers = {}
+    for name, level in zip(run.spine.names, exact, strict=True):
+        geounit = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr))
+        for one in histogram.known_at(name):
+            query = histogram.schema.query(one.groups.query)
+            answers[one.name, name] = np.zeros((level.nodes, query.answers), np.int64)
+            np.add.at(answers[one.name, name], (geounit, query.label[level.cell]), level.count)
+    return answers
+
+
+def require_answers_met(
+    config: TopdownConfig, public: PublicFacts, exact: Mapping[str, Sequence[ExactHistograms]]
+) -> None:
+    """Refuse exact answers that no counts could meet beside structural zeros and bounds by facility: the records themselves must."""
+    for histogram in config.histograms:
+        for level, limits, counts in zip(
+            public.spine.levels, public.limits.get(histogram.name, ()), exact[histogram.name], strict=False
+        ):
+            if not limits.answers:
+                continue
+            allowed = histogram.schema.allowed()
+            sums = kind_sums(limits, allowed)
+            geounit = np.repeat(np.arange(counts.nodes), np.diff(counts.node_ptr))
+            by_kind = np.zeros((counts.nodes, sums.members.shape[1]), np.int64)
+            np.add.at(by_kind, (geounit, sums.kinds[counts.cell]), counts.count)
+            met = sums.met(by_kind)
+            met[geounit[~allowed[counts.cell]]] = False
+            if len(wrong := np.flatnonzero(~met)):
+                raise DataError(
+                    f"level {level.name}: in {len(wrong)} areas, such as {', '.join(level.names(wrong[:_NAMED]).tolist())}, the records of {histogram.name} do not fit the "
+                    "structural zeros or the counts of units, so that nothing could meet the exact answers beside these; fix: correct the counts of units or the records"
+                )
+
+
 def _totals(exact: ExactHistograms | SparseLevel) -> NDArray[np.int64]:
     """CONFIDENTIAL unless declared. Records of every geounit."""
     sums = np.zeros(len(exact.count) + 1, np.int64)
@@ -88,7 +128,13 @@ def public_facts(
             continue
         known = totals[histogram.name]
         limits[histogram.name] = level_limits(
-            run.spine, histogram.schema, constraints_on(histogram), units, known.single, known.groups
+            run.spine,
+            histogram.schema,
+            constraints_on(histogram),
+            units,
+            known.single,
+            known.groups,
+            known.answers,
         )
     declared = {name: known for name, known in totals.items() if name not in limits}
     return PublicFacts(run, facilities, limits, level_budgets(config, run), imputed, areas, declared)

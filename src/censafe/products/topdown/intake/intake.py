@@ -43,10 +43,12 @@ from censafe.products.topdown.configuration.layout import facility_layout, histo
 from censafe.products.topdown.configuration.shipped import major_kinds
 from censafe.products.topdown.folder import GEOGRAPHY
 from censafe.products.topdown.intake.facts import (
+    declared_answers,
     declared_totals,
     lone_state,
     other_states,
     public_facts,
+    require_answers_met,
     run_spine,
 )
 from censafe.products.topdown.plan import exact_levels
@@ -132,12 +134,16 @@ class Intake(Closing):
                 if run.order is not None:
                     own = reordered(own, run.order, run.spine.leaf.geounits)
                 levels[histogram.name] = sum_histograms(run.spine, own, histogram.schema.schema.cells)
-            # of the totals, those of declared levels leave here, and no others
+            # of the totals and answers, those of declared levels leave here, and no others
             totals = {
-                one.name: declared_totals(run, levels[one.name], exact_levels(one))
+                one.name: replace(
+                    declared_totals(run, levels[one.name], exact_levels(one)),
+                    answers=declared_answers(one, run, levels[one.name]),
+                )
                 for one in config.histograms
             }
             facts = public_facts(config, run, facilities, totals, imputed=imputed, areas=areas)
+            require_answers_met(config, facts, levels)
         alone = lone_state(config, run.standard)
         for finding in alone:
             observer.remark(f"Warning: {finding.text()}")

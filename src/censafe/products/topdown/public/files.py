@@ -309,6 +309,13 @@ def totals_of_files(
         if level.name not in exact_levels(histogram):
             continue
         files = listed[histogram_part(histogram, level)]
+        for one in histogram.known_at(level.name):
+            if one.name not in files.constraints:
+                raise DataError(
+                    f"level {level.name}, {files.folder}: the files hold no {one.name}_con, the exact answers of {histogram.name} that the configuration declares; "
+                    "fix: get the files of the run with these invariants"
+                )
+            known.answers[one.name, level.name] = files.constraints[one.name].values.astype(np.int64)
         if "total" in files.constraints:
             known.single[level.name] = files.constraints["total"].values[:, 0].astype(np.int64)
             continue
@@ -496,7 +503,13 @@ def open_files(
             declared[histogram.name] = totals
         else:
             limits[histogram.name] = level_limits(
-                run.spine, histogram.schema, constraints_on(histogram), units, totals.single, totals.groups
+                run.spine,
+                histogram.schema,
+                constraints_on(histogram),
+                units,
+                totals.single,
+                totals.groups,
+                totals.answers,
             )
     stamps = {level.stamp for level in files.values()}
     return FilesRun(
