@@ -139,11 +139,11 @@ def _check_together(
             problems.add(key, f"{one.groups.query} is there twice; name it once, at its lowest level")
     raw = named_table(document, "histograms", problems)
     tables = {name: table for name, table in raw.items() if isinstance(table, Mapping)}
-    held = [name for name in ("constraints", "informed") if tables.get(histogram.name, {}).get(name)]
-    if held:
+    conflicts = [name for name in ("constraints", "informed") if tables.get(histogram.name, {}).get(name)]
+    if conflicts:
         problems.add(
             key,
-            f"{listed(held)} hold the histogram to other figures; allowed beside invariants: exact_totals, and zeros and facilities of the schema",
+            f"{listed(conflicts)} hold the histogram to other figures; allowed beside invariants: exact_totals, and zeros and facilities of the schema",
         )
     for name, table in tables.items():
         right = table.get("informed", {})
@@ -171,9 +171,9 @@ def _unkept(histogram: MeasuredHistogram, root: str | None) -> Iterator[str]:
         upper = [one.groups.query for one in histogram.known_at(above)]
         lost = [one.groups.query for one in histogram.invariants if one.groups.query not in upper]
         if lost and crossing([histogram.schema.query(text) for text in own], facilities=facilities):
-            beside = " beside facilities" if facilities else ""
+            kinds = " beside facilities" if facilities else ""
             yield (
-                f"{listed(own)}{beside} in every {level} can be met for sure only if {listed(lost)} is exact in every {above}, too; fix: name that level for "
+                f"{listed(own)}{kinds} in every {level} can be met for sure only if {listed(lost)} is exact in every {above}, too; fix: name that level for "
                 "it, or leave one of them out"
             )
 
