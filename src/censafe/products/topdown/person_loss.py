@@ -40,6 +40,7 @@ _TIED: Final = 6  # and above, beside the pairs of questions
 _LEFT_OUT: Final = -1  # a record that is not counted
 
 _ALL, _DEEPEST = 0, 1  # ties: of all exact answers, and of those of the lowest level that has any
+_NONE: Final = -1  # depth where two units have no geounit in common
 
 Levels = frozenset[int]
 
@@ -423,21 +424,21 @@ class Effects:
         stays, joined = flips(structure, step)
         return (*out, *stays), (*into, *joined)
 
-    @proven("exact_answers.proof.md", digest="0e194b37b98c4d15")
+    @proven("exact_answers.proof.md", digest="93474de6784b8dbe")
     def ways(self, step: Step) -> tuple[Way, ...]:
         """Ways of a step in which exact answers stay: which record that is taken agrees with which one that is added in all of them."""
         left, entered = self.items(step)
         if not self.structure.ties or not step.replaced or self.structure.alone is not None:
-            return (Way(left, entered, range(self._levels)),)
+            return (Way(left, entered, range(_NONE, self._levels)),)
         depth = self.tied_depth
         if step.entered is None:
-            return tuple(Way(own, (), range(self._levels)) for own in self._tied(left, _ALL))
+            return tuple(Way(own, (), range(_NONE, self._levels)) for own in self._tied(left, _ALL))
         apart = itertools.product(self._tied(left, _DEEPEST), self._tied(entered, _DEEPEST, after=left))
         together: Iterable[tuple[Item, ...]] = self._tied((*left, *entered), _ALL)
         if self._crossing and not self.person:
             together = [(*left, *entered)]
         return (
-            *(Way(own, other, range(depth)) for own, other in apart),
+            *(Way(own, other, range(_NONE, depth)) for own, other in apart),
             *(Way(own[: len(left)], own[len(left) :], range(depth, self._levels)) for own in together),
         )
 
