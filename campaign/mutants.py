@@ -23,6 +23,8 @@ ROOT = HERE.parent
 LONGEST = 600
 _PASSED, _FAILED = 0, 1  # exit codes of pytest; others mean that the tests did not run
 _NAMED = re.compile(r"^FAILED (\S+)", re.MULTILINE)
+_ERROR = re.compile(r"^E +(\w+)", re.MULTILINE)
+_BROKEN = {"ImportError", "IndentationError", "ModuleNotFoundError", "NameError", "SyntaxError"}
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,17 @@ class Mutants:
         shutil.copytree(ROOT / "src", box / "src", copy_function=os.link)
         mutant.plant(box / "src" / "censafe")
         code, out = tested(box / "src", mutant.tests, box)
-        failures = Failures()
-        failures.unless(code != _PASSED, f"no test sees it: {', '.join(mutant.tests)}")
-        failures.unless(code in (_PASSED, _FAILED), f"the tests did not run ({code}): {out[-900:]}")
-        by = _NAMED.findall(out)
-        return Finding(mutant.name, failures, {"killed": code == _FAILED, "by": by[0] if by else ""})
+        return judged(mutant, code, out)
+
+
+def judged(mutant: Mutant, code: int, out: str) -> Finding:
+    """What the tests of a defect say of it; one whose own words do not run shows nothing."""
+    failures = Failures()
+    failures.unless(code != _PASSED, f"no test sees it: {', '.join(mutant.tests)}")
+    failures.unless(code in (_PASSED, _FAILED), f"the tests did not run ({code}): {out[-900:]}")
+    by, error = (next(iter(pattern.findall(out)), "") for pattern in (_NAMED, _ERROR))
+    failures.unless(error not in _BROKEN, f"the defect does not run: {error}")
+    return Finding(mutant.name, failures, {"killed": code == _FAILED, "by": by, "error": error})
 
 
 def tested(source: Path, tests: tuple[str, ...] | list[str], box: Path) -> tuple[int, str]:

@@ -106,6 +106,21 @@ def test_every_mutant_can_be_planted_once_and_names_tests_that_exist() -> None:
             assert not path.endswith("test_proofs.py"), "a defect must be seen by what it does"
 
 
+def test_only_a_test_that_fails_by_what_a_defect_does_kills_it() -> None:
+    in_campaign("""
+        from campaign.mutants import Mutant, judged
+        mutant = Mutant("half the noise", "file.py", "1", "2", ("tests/test_noise.py::test_noise",))
+        def failed(error):
+            return judged(mutant, 1, f"E   {error}\\nFAILED tests/test_noise.py::test_noise - {error}\\n")
+        killed = failed("AssertionError: 1 != 2")
+        assert list(killed.failures) == [], killed.failures
+        assert killed.facts["by"] == "tests/test_noise.py::test_noise", killed.facts
+        assert list(failed("NameError: name 'nois' is not defined").failures) != []
+        assert list(judged(mutant, 0, "1 passed").failures) != []
+        assert list(judged(mutant, 4, "no such test").failures) != []
+    """)
+
+
 def test_wrong_answers_of_a_reader_and_broken_claims_are_seen(tmp_path: Path) -> None:
     script = textwrap.dedent(f"""
         import json, random
