@@ -175,7 +175,9 @@ def _other_tree(
                 con, f"SELECT count(*) FILTER (WHERE n = 0), count(*) FILTER (WHERE n > 1) FROM (SELECT count(DISTINCT {identifier(above)}) AS n "
                 f"FROM {OTHER_TREE} WHERE {identifier(below)} IS NOT NULL GROUP BY {identifier(below)})",
             )  # fmt: skip
-        findings += stated("tree.missing", label, int(missing), column=above, above=above, below=below, longest=LONGEST_CODE)
+        findings += stated(
+            "tree.missing", label, int(missing), column=above, above=above, below=below, longest=LONGEST_CODE
+        )
         findings += stated("tree.not-nested", label, int(several), column=above, above=above, below=below)
     return findings
 

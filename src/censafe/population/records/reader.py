@@ -416,7 +416,10 @@ class _Reading:
             )
         self._forget_rejects()
         lost, decimals = min(int(lost), rows), min(int(decimals), rows)
-        left = rows - lost - decimals
+        findings = stated("row.lost-zero", label, lost, column=columns)
+        findings += stated("row.decimal", label, decimals, column=columns)
+        areas = " and ".join(rule.areas)
+        findings += stated("row.unknown-area", label, rows - lost - decimals, column=columns, areas=areas)
         return findings
 
     # counting

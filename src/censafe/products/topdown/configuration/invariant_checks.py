@@ -10,13 +10,13 @@ from typing import Any, Final
 import numpy as np
 
 from censafe.model import CellQuery
-from censafe.model.entries import nearest
+from censafe.model.entries import Problems, nearest
 from censafe.model.proven import proven
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.constraints import CellGroups, LinearConstraint, OwnAnswers
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, check_choice, listed, value_text
+from censafe.products.configuration.source import check_choice, listed, value_text
 from censafe.products.topdown.configuration.schema_checks import Queries, check_entry, named_table
 
 _KEYS: Final = ("query", "level", "histogram")
