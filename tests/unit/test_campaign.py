@@ -109,12 +109,12 @@ def test_every_mutant_can_be_planted_once_and_names_tests_that_exist() -> None:
 def test_only_a_test_that_fails_by_what_a_defect_does_kills_it() -> None:
     in_campaign("""
         from campaign.mutants import Mutant, judged
-        mutant = Mutant("half the noise", "file.py", "1", "2", ("tests/test_noise.py::test_noise",))
+        mutant = Mutant("half the noise", "file.py", "1", "2", ("tests/unit/test_campaign.py::test_noise",))
         def failed(error):
-            return judged(mutant, 1, f"E   {error}\\nFAILED tests/test_noise.py::test_noise - {error}\\n")
+            return judged(mutant, 1, f"E   {error}\\nFAILED tests/unit/test_campaign.py::test_noise - {error}\\n")
         killed = failed("AssertionError: 1 != 2")
         assert list(killed.failures) == [], killed.failures
-        assert killed.facts["by"] == "tests/test_noise.py::test_noise", killed.facts
+        assert killed.facts["by"] == "tests/unit/test_campaign.py::test_noise", killed.facts
         assert list(failed("NameError: name 'nois' is not defined").failures) != []
         assert list(judged(mutant, 0, "1 passed").failures) != []
         assert list(judged(mutant, 4, "no such test").failures) != []

@@ -176,9 +176,9 @@ def check_spine(config: TopdownConfig) -> None:
     """
     if config.choices.spine == "standard":
         return
-    if told := [one.name for one in config.histograms if one.invariants]:
+    if with_invariants := [one.name for one in config.histograms if one.invariants]:
         raise ConfigError(
-            f"{config.origin}: invariants of {', '.join(told)} are figures of the areas that geocodes name; the spine {config.choices.spine} has other ones; fix: "
+            f"{config.origin}: invariants of {', '.join(with_invariants)} are figures of the areas that geocodes name; the spine {config.choices.spine} has other ones; fix: "
             "--set spine=standard"
         )
     names = tuple(level.name for level in config.run_levels)

@@ -248,7 +248,7 @@ def _anonymity(release: TopdownRelease, readings: Sequence[Mapping[str, Any]]) -
         for histogram in config.histograms
     ]
     persons = [one for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]
-    told = dict.fromkeys(name for one in persons for name in sorted(Effects(config, one).fixed))
+    revealed = dict.fromkeys(name for one in persons for name in sorted(Effects(config, one).fixed))
     return anonymity_values(
         plan.total,
         plan.definition,
@@ -256,5 +256,5 @@ def _anonymity(release: TopdownRelease, readings: Sequence[Mapping[str, Any]]) -
         levels,
         exact,
         listed=lists_occupied(config),
-        told=list(told),
+        revealed=list(revealed),
     )

@@ -54,7 +54,7 @@ def anonymity_values(
     exact: Sequence[ExactFigures],
     *,
     listed: bool = False,
-    told: Sequence[str] = (),
+    revealed: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The numbers of the section, as JSON values of the certificate.
 
@@ -63,7 +63,7 @@ def anonymity_values(
         readings: of the certificate: losses of single questions.
         levels: names of the published levels, the widest first.
         listed: whether it is published exactly which of the lowest areas have records.
-        told: answers of a person that exact figures tell to whom all other records are known.
+        revealed: answers of a person that exact figures show to whom all other records are known.
     """
 
     def limits(own: Fraction) -> dict[str, float]:
@@ -98,7 +98,7 @@ def anonymity_values(
         ],
         "inference": [
             *({"name": one["name"], **limits(Fraction(one["exact"]))} for one in of("answer")),
-            *({"name": name} for name in told),
+            *({"name": name} for name in revealed),
         ],
     }
 

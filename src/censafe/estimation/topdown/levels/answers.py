@@ -28,7 +28,9 @@ from censafe.model.arrays import Floats, Integers
 from censafe.model.programs import Outcome, Program, solve_program
 
 _NODES = 2_000  # of the search for whole numbers, which makes it end at the same point on every machine
-_KEPT = 1_000.0  # price of a record by which a parent changes; a child's that differs from its estimate is 1
+_PARENT_PRICE = (
+    1_000.0  # price of a record by which a parent changes; a child's that differs from its estimate is 1
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,15 +87,15 @@ def settled(
         return SettledLevel(replace(limits, lower=values, upper=values, kinds=label, answers={}), parents)
     known = limits if limits_above is None or not limits_above.answers else limits_above
     kinds = _kinds(limits, known, rules.allowed)
-    sums, kept = _sums(limits, kinds, rules.allowed), None
+    sums, above_sums = _sums(limits, kinds, rules.allowed), None
     if limits_above is not None:
-        kept = _answer_sums(limits_above, kinds, rules.allowed)
+        above_sums = _answer_sums(limits_above, kinds, rules.allowed)
     counts = np.zeros((task.level.nodes, sums.members.shape[1]), np.int64)
     changed: dict[int, tuple[Integers, Integers]] = {}
     changes = []
     for parent, family in _families(task, rules, parents, above):
         own = slice(family.first, family.last)
-        need = None if kept is None else (kept.members, kept.lower[parent])
+        need = None if above_sums is None else (above_sums.members, above_sums.lower[parent])
         target = _target(task, rules, family, sums)
         counts[own] = _whole_numbers(target, sums, own, family, need)
         if family.p is None:
@@ -278,7 +280,7 @@ def _whole_numbers(
         moved = sparse.eye(number, format="csr")
         rows = [[*row, None, None] for row in rows] + [[over, None, None, -moved, moved]]
         low, high = [*low, rest], [*high, rest]
-        cost.append(np.full(2 * number, _KEPT))
+        cost.append(np.full(2 * number, _PARENT_PRICE))
         if need is not None and len(need[1]):
             members = need[0].astype(np.float64)
             value = need[1] - members @ floor.sum(axis=0)
