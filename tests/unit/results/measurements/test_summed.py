@@ -74,7 +74,7 @@ def test_sums_are_those_of_the_stored_answers_however_many_are_held(
 def test_each_round_reads_the_row_groups_of_its_geounits_alone(
     level: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from censafe.publication.measurements import chosen as module
+    from censafe.results.measurements import chosen as module
 
     source, real, read = summed(level), module.read_answer_rows, []
 
