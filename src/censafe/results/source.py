@@ -64,7 +64,7 @@ class KnownForms:
         layouts: of microdata, by name.
         segments: of summary files, by the ending of their names.
         cells: number of cells of every table, by product.
-        names: of the files that are read of a folder with tables beside others, such as that of an attack, without their endings.
+        names: of the files that are read of a folder (not of those in it) with tables beside others, such as that of an attack, without their endings.
     """
 
     layouts: Mapping[str, MicrodataLayout]
@@ -94,10 +94,11 @@ def resolve(path: Path, forms: KnownForms, *, state: str | None = None) -> Publi
 def recognize(path: Path, forms: KnownForms, *, state: str | None = None) -> PublishedSource | None:
     """The same; None where no form is recognized."""
     source = PublishedSource(path)
-    if source.is_run and not forms.names:
+    if source.is_run and not (forms.names and (path / EVALUATION).is_file()):
         return source
     files = _files(path)
-    by_name = {Path(one.name).stem: one for one in sorted(files, key=lambda one: one.suffix in STORED)}
+    own = [one for one in files if path in (one.path, one.path.parent)]
+    by_name = {Path(one.name).stem: one for one in sorted(own, key=lambda one: one.suffix in STORED)}
     chosen = [by_name[name] for name in forms.names if name in by_name]
     if source.is_run and not chosen:
         return source
@@ -130,9 +131,10 @@ def recognize(path: Path, forms: KnownForms, *, state: str | None = None) -> Pub
 
 
 def _files(path: Path) -> list[PackedFile]:
-    """The files of a path without the notes of stamps."""
+    """The files of a path without the notes of stamps, and without those of runs and evaluations in it, which are results of their own."""
     notes = {note for note, _ in STAMP_NOTES.values()}
-    return [one for one in packed_files(path) if one.name not in notes]
+    runs = {one.parent for name in (MANIFEST, EVALUATION) for one in path.glob(f"*/{name}")}
+    return [one for one in packed_files(path) if one.name not in notes and one.path.parent not in runs]
 
 
 def _with_codebook(path: Path, files: Sequence[PackedFile]) -> Sequence[PackedFile]:

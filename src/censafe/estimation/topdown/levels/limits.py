@@ -71,7 +71,7 @@ def compact_form(schema: HistogramSchema, constraints: Sequence[LinearConstraint
         groups, relation, right = constraint.groups, constraint.relation, constraint.right
         if isinstance(right, OwnAnswers) and (relation, groups) == ("=", CellGroups("total")) and not totals:
             totals.append(constraint.lowest)
-        elif isinstance(right, OwnAnswers) and relation == "=":
+        elif isinstance(right, OwnAnswers) and relation == "=" and not groups.when:
             answers.append(constraint)
         elif (
             isinstance(right, FacilityCounts)
