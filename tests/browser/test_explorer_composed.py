@@ -23,17 +23,9 @@ DRAIN = "g => { let s = g.next(); while (!s.done) s = g.next(); return s.value; 
 DELTA = Fraction(1, 10**10)
 LAWS = {
     "one": [MovedQuery(Fraction(4), 2)],
-    "steps": [
-        MovedQuery(Fraction(92401), 1, 22),
-        MovedQuery(Fraction(1478), 2, 14),
-        MovedQuery(Fraction(1709), 1, 2),
-    ],
-    "groups": [
-        MovedQuery(Fraction(2343, 1000), 9),
-        MovedQuery(Fraction(31447, 1000), 9),
-        MovedQuery(Fraction(625), 9),
-    ],
-}
+    "steps": [MovedQuery(Fraction(92401), 1, 22), MovedQuery(Fraction(1478), 2, 14), MovedQuery(Fraction(1709), 1, 2)],
+    "groups": [MovedQuery(Fraction(2343, 1000), 9), MovedQuery(Fraction(31447, 1000), 9), MovedQuery(Fraction(625), 9)],
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

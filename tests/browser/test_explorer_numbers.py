@@ -26,23 +26,9 @@ from support.browser import ExplorerPage, functions_page
 from support.shared import shared_data
 
 FUNCTIONS = [
-    "parseRational",
-    "decimalText",
-    "lossText",
-    "shortText",
-    "fixedText",
-    "exactMargin",
-    "exactText",
-    "geometricMargin",
-    "slideEpsilon",
-    "oddsEpsilon",
-    "tightEpsilon",
-    "zcdpPower",
-    "purePower",
-    "gaussianPower",
-    "lossForMargin",
-    "ONE",
-]
+    "parseRational", "decimalText", "lossText", "shortText", "fixedText", "exactMargin", "exactText", "geometricMargin",
+    "slideEpsilon", "oddsEpsilon", "tightEpsilon", "zcdpPower", "purePower", "gaussianPower", "lossForMargin", "ONE",
+]  # fmt: skip
 
 
 def paper_file(name: str) -> list[list[str]]:

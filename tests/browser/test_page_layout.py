@@ -47,20 +47,14 @@ FAULTY = {
     "clipped (overflow hidden)": '<p style="width: 5em; overflow: hidden; white-space: nowrap">words that are cut off</p>',
     "clipped (overflow auto)": '<div style="width: 5em; overflow: auto; white-space: nowrap">words without a region</div>',
     "text on text": '<p>a name</p><p style="margin-top: -2em">a hash</p>',
-    "a table of 2 columns does not fit": (
-        '<div style="overflow: auto" tabindex="0" role="region" aria-label="t"><table><thead><tr><th>a</th>'
-        '<th style="min-width: 900px">b</th></tr></thead></table></div>'
-    ),
+    "a table of 2 columns does not fit": '<div style="overflow: auto" tabindex="0" role="region" aria-label="t"><table><thead><tr><th>a</th>'
+        '<th style="min-width: 900px">b</th></tr></thead></table></div>',
     "contrast 1.": '<p style="color: #f0f0f0; background: #ffffff">pale</p>',
     "a light ground of a figure": '<figure><svg width="90" height="90"><rect width="90" height="90" fill="#fff"/></svg></figure>',
-    "text on mark": (
-        '<figure><svg width="90" height="90"><g id="axes_1"><g id="text_1"><path d="M9 9h40v12h-40z"/></g>'
-        '<g id="line2d_1"><use href="#m" x="20" y="12"/></g></g><defs><path id="m" d="M0 0h9v9h-9z"/></defs></svg></figure>'
-    ),
-    "drawn outside of its figure": (
-        '<figure><svg width="90" height="90"><text x="70" y="50" fill="currentColor">a long label</text></svg></figure>'
-    ),
-}
+    "text on mark": '<figure><svg width="90" height="90"><g id="axes_1"><g id="text_1"><path d="M9 9h40v12h-40z"/></g>'
+        '<g id="line2d_1"><use href="#m" x="20" y="12"/></g></g><defs><path id="m" d="M0 0h9v9h-9z"/></defs></svg></figure>',
+    "drawn outside of its figure": '<figure><svg width="90" height="90"><text x="70" y="50" fill="currentColor">a long label</text></svg></figure>',
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", FAULTY)

@@ -179,11 +179,7 @@ def test_servers_that_integers_cannot_be_left_to(
     ("text", "failure", "lost"),
     [
         ("Resources exhausted: Failed to allocate 12 bytes", Failure.MEMORY, False),
-        (
-            "Job aborted due to stage failure: ExecutorLostFailure (executor 1 exited) exit code 137",
-            Failure.MEMORY,
-            False,
-        ),
+        ("Job aborted due to stage failure: ExecutorLostFailure (executor 1 exited) exit code 137", Failure.MEMORY, False),
         ("ExecutorLostFailure (executor 2 exited caused by one of the running tasks)", Failure.WORKER, True),
         ("numpy.core._exceptions._ArrayMemoryError: Unable to allocate 4 GiB", Failure.MEMORY, False),
         ("ModuleNotFoundError: No module named 'censafe'", Failure.SETUP, False),
@@ -194,7 +190,7 @@ def test_servers_that_integers_cannot_be_left_to(
         ("StatusCode.UNAVAILABLE failed to connect to all addresses", Failure.SERVER, True),
         ("something else 100000001", Failure.OTHER, True),
     ],
-)
+)  # fmt: skip
 def test_failures_by_their_words(text: str, failure: Failure, lost: bool) -> None:
     found = failure_of(cluster.PySparkException(text))
     assert (found, found.lost) == (failure, lost)

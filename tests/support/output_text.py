@@ -82,15 +82,9 @@ class Normalizer:
         Of Parquet files the values of the columns, of archives their members, of pictures the pixels.
         """
         forms = {
-            ".csv": self._csv,
-            ".json": self._json,
-            ".jsonl": self._json_lines,
-            ".parquet": self._parquet,
-            ".xlsx": self._archive,
-            ".zip": self._archive,
-            ".xml": self._xml,
-            ".rels": self._xml,
-        }
+            ".csv": self._csv, ".json": self._json, ".jsonl": self._json_lines, ".parquet": self._parquet,
+            ".xlsx": self._archive, ".zip": self._archive, ".xml": self._xml, ".rels": self._xml,
+        }  # fmt: skip
         suffix = Path(name).suffix.lower()
         if suffix == ".png":
             return _pixels(content)

@@ -110,13 +110,8 @@ def bureau_config(kind: Kind, *, budget: float = 1.0, definition: str = "zcdp") 
         "privacy_defn": definition,
     }
     paid = (
-        "level_1_usa",
-        "level_2_usa",
-        "level_2_state",
-        "level_2_county",
-        "level_2_tract",
-        "level_2_pr_state",
-    )
+        "level_1_usa", "level_2_usa", "level_2_state", "level_2_county", "level_2_tract", "level_2_pr_state",
+    )  # fmt: skip
     for table_class in ("p",) if kind == "p" else ("h_t3", "h_t4"):
         for level in LEVELS:
             document[f"privacy_budget_{table_class}_{level}"] = budget if level in paid else 0

@@ -365,35 +365,15 @@ WRONG = {
     ),
     "absent root": (drop_top, "level US: there are no files in", "or start below them (--set root=State)"),
     "missing query": (drop_query, "no rows of hisp * hhtenshort_2lev", "level Block"),
-    "no facilities": (
-        drop_facilities,
-        "do not tell how many housing units and group quarters",
-        "gq_vect_con of units",
-    ),
-    "no published counts": (
-        drop_published,
-        "do not state h1_con of households",
-        "name the published result redistricting by --result",
-    ),
+    "no facilities": (drop_facilities, "do not tell how many housing units and group quarters", "gq_vect_con of units"),
+    "no published counts": (drop_published, "do not state h1_con of households", "name the published result redistricting by --result"),
     "truncated partition": (cut_partition, "or it was cut short or damaged", "fix: get the file again"),
     "damaged page": (damage_page, "State.parquet", "fix: get the file again"),
-    "missing geounits": (
-        drop_geounits,
-        "geounits without a row that are not the only child",
-        "level Block_Group",
-    ),
+    "missing geounits": (drop_geounits, "geounits without a row that are not the only child", "level Block_Group"),
     "short rows": (shorten_answers, "another number of answers than the shape has", "level US"),
-    "another product": (
-        other_product,
-        "is no query that the configuration measures at this level",
-        "level US",
-    ),
-    "odd figures": (
-        odd_figures,
-        "gq_vect: figures that are not multiples of those of one facility",
-        "level Block",
-    ),
-}
+    "another product": (other_product, "is no query that the configuration measures at this level", "level US"),
+    "odd figures": (odd_figures, "gq_vect: figures that are not multiples of those of one facility", "level Block"),
+}  # fmt: skip
 
 
 SAMPLED = ("missing geounits", "missing query", "odd figures", "truncated partition")
@@ -451,21 +431,12 @@ def test_other_published_counts_than_the_files_state_are_refused(
     ("words", "message"),
     [
         (("--intervals",), "intervals: persons, households, units are held to published results"),
-        (
-            ("--set", "information=lower", "--set", "noisy_measurements=stored"),
-            "fix: --set information=level",
-        ),
-        (
-            ("--state", "Ohio", "--set", "root=State"),
-            "'Ohio' is not a FIPS code of a state; allowed: two digits",
-        ),
-        (
-            ("--state", "39", "--set", "root=State"),
-            "there are no files in State=39 or State=039 or State=139",
-        ),
+        (("--set", "information=lower", "--set", "noisy_measurements=stored"), "fix: --set information=level"),
+        (("--state", "Ohio", "--set", "root=State"), "'Ohio' is not a FIPS code of a state; allowed: two digits"),
+        (("--state", "39", "--set", "root=State"), "there are no files in State=39 or State=039 or State=139"),
         (("--result", "before=nowhere"), "there is no folder nowhere"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_asked_of_these_files_is_said(
     censafe: CommandLine, states: Path, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:

@@ -354,18 +354,8 @@ def test_one_command_pays_for_both_and_a_second_one_for_nothing(
 ) -> None:
     ledger, out = tmp_path / "release.jsonl", tmp_path / "release"
     words = (
-        "run",
-        "topdown",
-        "dhc-us",
-        dhc_records,
-        out,
-        "--set",
-        "root=State",
-        "--ledger",
-        ledger,
-        "--tables",
-        "none",
-    )
+        "run", "topdown", "dhc-us", dhc_records, out, "--set", "root=State", "--ledger", ledger, "--tables", "none",
+    )  # fmt: skip
     done(censafe, *words)
     names = ("release", "release-redistricting")
     plans = [read_manifest(tmp_path / name / "manifest.json").plan for name in names]

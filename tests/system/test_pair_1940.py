@@ -56,14 +56,8 @@ def test_an_extract_and_its_own_microdata_agree_everywhere(
     definitions.write_text(DEFINITIONS, encoding="utf-8")
     out = tmp_path / "out"
     asked = (
-        "--characteristics",
-        definitions,
-        "--bins",
-        "100",
-        "--residuals",
-        "--side-by-side",
-        "region,State",
-    )
+        "--characteristics", definitions, "--bins", "100", "--residuals", "--side-by-side", "region,State",
+    )  # fmt: skip
     done = censafe("evaluate", "pair", *sides, out, *CONFIG, *asked)
     assert done.code == 0, done.err
     errors = [row for row in csv_rows(out / "metrics_long.csv") if row["suite"] == "accuracy"]

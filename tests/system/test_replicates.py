@@ -186,18 +186,8 @@ def test_areas_may_be_polygons_over_the_points_of_blocks(
     assert found.equals(tables(run, "P1", areas=listed, wide=True).arrow)
     out = tmp_path / "p1.parquet"
     options = (
-        "--table",
-        "P1",
-        "--areas",
-        polygons,
-        "--points",
-        points,
-        "--shapes",
-        polygons,
-        "--wide",
-        "--out",
-        out,
-    )
+        "--table", "P1", "--areas", polygons, "--points", points, "--shapes", polygons, "--wide", "--out", out,
+    )  # fmt: skip
     assert censafe("tables", run, *options).code == 0
     written = pq.read_table(out)
     assert written.drop_columns("geometry").equals(found)

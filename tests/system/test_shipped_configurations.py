@@ -18,17 +18,9 @@ TOPDOWN = [one.name for one in shipped_configs("topdown") if one.name not in HEL
 TABLES = {
     "sdhc-us": ("phsafe", "44", ("--set", "reader=csv", "--set", "state_filter=44")),
     "sdhc-pr": ("phsafe", "72", ("--set", "reader=csv")),
-    "ddhca": (
-        "safetab-p",
-        "44",
-        ("--set", "reader=csv", "--set", "run_pr=false", "--set", "state_filter_us=44"),
-    ),
-    "ddhcb": (
-        "safetab-h",
-        "44",
-        ("--set", "reader=csv", "--set", "run_pr=false", "--set", "state_filter_us=44"),
-    ),
-}
+    "ddhca": ("safetab-p", "44", ("--set", "reader=csv", "--set", "run_pr=false", "--set", "state_filter_us=44")),
+    "ddhcb": ("safetab-h", "44", ("--set", "reader=csv", "--set", "run_pr=false", "--set", "state_filter_us=44")),
+}  # fmt: skip
 
 
 def histograms(out: Path) -> dict[str, str]:

@@ -40,16 +40,11 @@ def commands(data: Path, config: Path, tmp_path: Path) -> dict[str, Command]:
     safetab = write_folders(tmp_path / "safetab")
     return {
         "phsafe": ("run", "phsafe", config, data),
-        "phsafe for everyone": (
-            "run",
-            "phsafe",
-            write_config(tmp_path / "everyone.json", everyone_config()),
-            data,
-        ),
+        "phsafe for everyone": ("run", "phsafe", write_config(tmp_path / "everyone.json", everyone_config()), data),
         "safetab-p": ("run", "safetab-p", safetab.p, safetab.data),
         "safetab-h": ("run", "safetab-h", safetab.h, safetab.data),
         "topdown": ("run", "topdown", "e2e-1940", write_1940(tmp_path / "topdown" / "data")),
-    }
+    }  # fmt: skip
 
 
 def _fail_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:

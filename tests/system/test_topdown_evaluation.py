@@ -109,13 +109,8 @@ def test_wide_files_have_original_and_protected_counts_of_every_area(evaluated: 
     wide = csv_rows(evaluated / "side_by_side" / "persons_age18plus_County.csv")
     assert len(wide) == 6
     columns = {
-        "geocode",
-        "age18plus0_sf",
-        "age18plus0_dp",
-        "age18plus1_sf",
-        "age18plus1_dp",
-        "classification",
-    }
+        "geocode", "age18plus0_sf", "age18plus0_dp", "age18plus1_sf", "age18plus1_dp", "classification",
+    }  # fmt: skip
     assert columns == set(wide[0])
     described = {(row["file"], row["column"]) for row in csv_rows(evaluated / "codebook.csv")}
     assert ("side_by_side/persons_age18plus_County.csv", "age18plus1_sf") in described

@@ -219,15 +219,9 @@ def other_units(files: Path) -> str:
 @pytest.mark.parametrize(
     "damage",
     [
-        drop_measured_tracts,
-        drop_listed_counties,
-        drop_a_level,
-        drop_the_product,
-        odd_bounds,
-        no_bounds,
-        other_units,
+        drop_measured_tracts, drop_listed_counties, drop_a_level, drop_the_product, odd_bounds, no_bounds, other_units,
     ],
-)
+)  # fmt: skip
 def test_incomplete_files_are_refused_and_nothing_is_written(
     censafe: CommandLine, files: Path, tmp_path: Path, damage: object
 ) -> None:

@@ -206,13 +206,8 @@ def test_the_price_of_joint_has_the_lines_of_its_page() -> None:
 
 def test_strengths_of_one_defense_stand_in_one_line_of_the_page() -> None:
     columns = (
-        "putative_percent",
-        "precision",
-        "error_block",
-        "error_tract",
-        "race_error_block",
-        "race_error_tract",
-    )
+        "putative_percent", "precision", "error_block", "error_tract", "race_error_block", "race_error_tract",
+    )  # fmt: skip
     rows = {name: dict.fromkeys(columns, value) for name, value in (("round:3", 1.0), ("round:5", 2.0), ("topdown:pl94-us", 3.0))}  # fmt: skip
     rows["round:5"]["precision"] = None
     assert make_attack.line_of(rows, ("round:3", "round:5")) == "| `round:3`, `round:5` | 1.0, 2.0 | 1.0, none | 1.00, 2.00 | 1.00, 2.00 |"  # fmt: skip

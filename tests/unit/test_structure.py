@@ -54,22 +54,10 @@ def test_names_are_terms_of_the_field() -> None:
     }
     assert sorted(found) == []
     old = {
-        "TouchedQuery",
-        "Reach",
-        "KeptParts",
-        "MarkedGroups",
-        "same_blocks",
-        "estimate_again",
-        "mark_changes",
-        "FoundRows",
-        "WantedRows",
-        "estimate_held_run",
-        "held_sums",
-        "is_held",
-        "made_up",
-        "pair_beside",
+        "TouchedQuery", "Reach", "KeptParts", "MarkedGroups", "same_blocks", "estimate_again", "mark_changes",
+        "FoundRows", "WantedRows", "estimate_held_run", "held_sums", "is_held", "made_up", "pair_beside",
         "whole_geocodes",
-    }
+    }  # fmt: skip
     assert (
         sorted(f"{place}: {name}" for place, tree in modules() for name in old & {*identifiers(tree)}) == []
     )

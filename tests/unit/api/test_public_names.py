@@ -15,13 +15,9 @@ from censafe.api import comparisons, estimates, options, plans
 FUNCTIONS = [name for name in censafe.__all__ if inspect.isfunction(getattr(censafe, name))]
 CLASSES = [name for name in censafe.__all__ if inspect.isclass(getattr(censafe, name))]
 KEYWORDS = [
-    options.ReadKeywords,
-    options.RunKeywords,
-    options.EvaluateKeywords,
-    plans.PlanKeywords,
-    estimates.EstimateKeywords,
+    options.ReadKeywords, options.RunKeywords, options.EvaluateKeywords, plans.PlanKeywords, estimates.EstimateKeywords,
     comparisons.CompareKeywords,
-]
+]  # fmt: skip
 
 
 def test_names_are_sorted_and_all_are_there() -> None:

@@ -47,15 +47,8 @@ def test_every_number_has_a_largest_and_a_smallest(words: str, option: click.Par
 def test_the_table_has_the_verbs_of_the_command_line() -> None:
     found = {words for words, _ in OPTIONS}
     assert {
-        "run",
-        "synth",
-        "demo",
-        "plan",
-        "replicate",
-        "attack rank",
-        "evaluate sweep",
-        "evaluate phsafe",
-    } <= found
+        "run", "synth", "demo", "plan", "replicate", "attack rank", "evaluate sweep", "evaluate phsafe",
+    } <= found  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -17,18 +17,9 @@ from censafe.errors import ConfigError, UsageError
 from censafe.products.configuration.source import get_shipped
 
 NAMES = [
-    "sdhc-pr",
-    "sdhc-us",
-    "ddhca",
-    "ddhcb",
-    "blocks-16",
-    "dhc-pr",
-    "dhc-us",
-    "e2e-1940",
-    "pl94-pr",
-    "pl94-tracts",
+    "sdhc-pr", "sdhc-us", "ddhca", "ddhcb", "blocks-16", "dhc-pr", "dhc-us", "e2e-1940", "pl94-pr", "pl94-tracts",
     "pl94-us",
-]
+]  # fmt: skip
 
 
 def run(*arguments: str, product: str = "phsafe") -> Result:

@@ -106,15 +106,9 @@ def test_a_plan_on_another_spine_has_its_own_reading_and_that_of_the_slides() ->
 
 def test_the_slides_table_of_attacks_is_found_in_the_plan() -> None:
     budgets = (
-        "--set",
-        "rho.persons=2.56",
-        "--set",
-        "rho.units=0.07",
-        "--set",
-        "measure=persons,units",
-        "--set",
+        "--set", "rho.persons=2.56", "--set", "rho.units=0.07", "--set", "measure=persons,units", "--set",
         "spine=standard",
-    )
+    )  # fmt: skip
     found = document("topdown", "pl94-us", *budgets, "--meaning", "--delta", "1e-10")
     questions = {one["question"]: one for one in found["meaning"]}
     block = questions["Block within Block_Group, as printed"]

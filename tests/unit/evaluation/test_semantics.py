@@ -67,12 +67,8 @@ def test_power_nears_the_gaussian_for_wide_noise_and_never_exceeds_the_bound() -
     levels = [0.01, 0.05, 0.5, 0.99]
     curve = power_curve(Fraction(1, 5), [MovedQuery(Fraction(5))], levels)
     assert curve.column_names == [
-        "false_alarm",
-        "gaussian",
-        "discrete_gaussian",
-        "discrete_gaussian_randomized",
-        "bound",
-    ]
+        "false_alarm", "gaussian", "discrete_gaussian", "discrete_gaussian_randomized", "bound",
+    ]  # fmt: skip
     wide = best_attack([MovedQuery(Fraction(5_000), 1)] * 4).powers(levels)
     exact = [gaussian_power(Fraction(4, 10_000), level) for level in levels]
     assert wide == pytest.approx(exact, abs=1e-4)

@@ -18,18 +18,8 @@ import censafe
 from censafe.model.safe_text import WORKBOOK_OPTIONS, csv_cell, csv_table, csv_text, text_of_cell
 
 FORMULAS = (
-    "=1+1",
-    "+A1",
-    "-A1",
-    "@SUM(A1)",
-    "\t=1",
-    "\r=1",
-    "-1-cmd|'/C calc'!A1",
-    "\uff1d1+1",
-    "=",
-    "-",
-    "--1",
-)
+    "=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "\r=1", "-1-cmd|'/C calc'!A1", "\uff1d1+1", "=", "-", "--1",
+)  # fmt: skip
 PLAIN = ("a=b", "-1", "+1.5e3", "-.5", "44001", "", "under 5", "'quoted'", "-2.", "1-2")
 
 

@@ -78,19 +78,11 @@ def test_units_may_stand_in_any_order_and_comments_before_the_header(
         (("|QAGE|", "|AGE|"), ("", ""), "no column QAGE"),
         (("MPD1940|3.1.4|44|", "MPD1940|3.1.4|x4|"), ("", ""), "codes that are not digits"),
         (("", ""), ("|EUID|", "|ID|"), "0 files of units"),
-        (
-            ("", ""),
-            ("MUD1940|3.1.4|44|0001|0001|1|2|0|", "MUD1940|3.1.4|44|0001|0001|1|2|5|"),
-            "GQTYPE: 1 codes",
-        ),
+        (("", ""), ("MUD1940|3.1.4|44|0001|0001|1|2|0|", "MUD1940|3.1.4|44|0001|0001|1|2|5|"), "GQTYPE: 1 codes"),
         (("", ""), ("|44|0001|0001|1|", "|44|0001|0001|2|"), "1 units are given twice"),
-        (
-            ("", ""),
-            ("|44|0001|0001|1|", "|44|0001|0001|99|"),
-            "are in units that the file of units does not have",
-        ),
+        (("", ""), ("|44|0001|0001|1|", "|44|0001|0001|99|"), "are in units that the file of units does not have"),
     ],
-)
+)  # fmt: skip
 def test_files_that_break_the_layout_are_refused(
     release: tuple[Path, np.ndarray],
     tmp_path: Path,

@@ -61,15 +61,10 @@ def test_random_rounding_is_unbiased_and_leaves_multiples() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        "round:3",
-        "round:5:zero=apart",
-        "random-round:3",
-        "ranges",
-        "suppress:1980",
-        "cellkey",
+        "round:3", "round:5:zero=apart", "random-round:3", "ranges", "suppress:1980", "cellkey",
         "cellkey:bound=3:variance=1",
     ],
-)
+)  # fmt: skip
 def test_published_tables_of_a_population_hold_the_truth(spec: str) -> None:
     people, workload = some_people(), block_workload()
     counts = tabulate_lines(workload, people)

@@ -168,21 +168,12 @@ def test_persons_that_are_missing_at_the_end_stop(tmp_path: Path) -> None:
     ("blocks", "message"),
     [
         ([*GRFC, GRFC[0].replace("B2", "B9")], "blocks given twice (1 row) [duplicate]"),
-        (
-            [*GRFC, "B2|44|007|000300|3|3002|9999|99999|05140"],
-            "identifiers of blocks given twice (1 row) [duplicate]",
-        ),
-        (
-            [*GRFC, "|44|007|000300|3|3002|9999|99999|05140"],
-            "identifiers that are empty, too long or no ASCII (1 row) [form]",
-        ),
-        (
-            [*GRFC, "B\u00e9|44|007|000300|3|3002|9999|99999|05140"],
-            "identifiers that are empty, too long or no ASCII (1 row) [form]",
-        ),
+        ([*GRFC, "B2|44|007|000300|3|3002|9999|99999|05140"], "identifiers of blocks given twice (1 row) [duplicate]"),
+        ([*GRFC, "|44|007|000300|3|3002|9999|99999|05140"], "identifiers that are empty, too long or no ASCII (1 row) [form]"),
+        ([*GRFC, "B\u00e9|44|007|000300|3|3002|9999|99999|05140"], "identifiers that are empty, too long or no ASCII (1 row) [form]"),
         ([*GRFC, "B7|44|07|000300|3|3002|9999|99999|05140"], "codes of another form (1 row) [form]"),
     ],
-)
+)  # fmt: skip
 def test_block_files_that_break_a_rule_stop(tmp_path: Path, blocks: list[str], message: str) -> None:
     assert message in problems(write(tmp_path, blocks=blocks))
 

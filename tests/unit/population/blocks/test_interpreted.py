@@ -26,16 +26,8 @@ from support.histograms import E2E, PL94, dense
 
 WRAPPING = ("slot_of", "_key", "uniform")  # their products wrap around on purpose
 MODULES = (
-    line_kernels,
-    field_kernels,
-    ipums_kernels,
-    cef_kernels,
-    cef,
-    ipums,
-    block_kernels,
-    histograms,
-    fixed_width,
-)
+    line_kernels, field_kernels, ipums_kernels, cef_kernels, cef, ipums, block_kernels, histograms, fixed_width,
+)  # fmt: skip
 
 
 def interpret(patch: pytest.MonkeyPatch, modules: tuple[ModuleType, ...] = MODULES) -> None:

@@ -122,14 +122,9 @@ CASES: list[tuple[str, str, dict[tuple[int, str], str], dict[str, int]]] = [
     ("C8", "units", {(3, "CPLT"): "3"}, {"units.csv CPLT C8": 1}),
     ("C9", "persons", {(2, "QAGE"): "18"}, {"units.csv HHT2 C9": 1}),
     ("C10", "units", {(1, "HHSPAN"): "1"}, {"units.csv HHRACE, HHSPAN C10": 1}),
-    (
-        "C11",
-        "units",
-        {(1, "FINAL_POP"): "2"},
-        {"units.csv FINAL_POP C3": 1, "units.csv HHT, FINAL_POP C11": 1},
-    ),
+    ("C11", "units", {(1, "FINAL_POP"): "2"}, {"units.csv FINAL_POP C3": 1, "units.csv HHT, FINAL_POP C11": 1}),
     ("C12", "units", {(5, "NPF"): "3"}, {"units.csv NPF C12": 1}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rule", "table", "edits", "expected"), CASES, ids=[case[0] for case in CASES])

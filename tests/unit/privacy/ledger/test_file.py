@@ -286,14 +286,8 @@ def charge(cost):
         (edit(2, cost=1), "line 2: cost is not text"),
         (edit(2, **charge("0/1")), "line 2: losses are not positive"),
         (edit(2, cost="1/4"), "line 2: a cost that is not positive, or not the loss of the same entry"),
-        (
-            edit(2, losses={"replace": "1/3"}),
-            "line 2: losses are not positive losses by relation, with the plan's own",
-        ),
-        (
-            edit(2, losses={"add_remove": "1/3", "replace": "1/3"}),
-            "line 2: losses that are not those of the plan",
-        ),
+        (edit(2, losses={"replace": "1/3"}), "line 2: losses are not positive losses by relation, with the plan's own"),
+        (edit(2, losses={"add_remove": "1/3", "replace": "1/3"}), "line 2: losses that are not those of the plan"),
         (edit(2, unit="household"), "line 2: losses that are not those of the plan"),
         (edit(1, accounts=[]), "line 1: accounts is not a list of texts"),
         (edit(1, accounts=["b", "a"]), "line 1: accounts are not in order"),
@@ -317,7 +311,7 @@ def charge(cost):
         (drop(1, "event"), "line 1: event is not text"),
         (edit(1, key=[1]), "line 1: key is not text"),
     ],
-)
+)  # fmt: skip
 def test_a_forged_ledger_with_a_valid_chain_still_has_to_add_up(path, change, message):
     spend(path, make_plan())
     bodies = [json.loads(line) for line in path.read_text().splitlines()]

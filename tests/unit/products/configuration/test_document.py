@@ -74,12 +74,8 @@ def test_a_needed_key_is_missing_and_a_default_holds(tmp_path: Path) -> None:
 
 def test_overrides_are_parsed_by_the_kind_of_their_field(tmp_path: Path) -> None:
     texts = {
-        "state_filter": "44, 50",
-        "strict": "True",
-        "codes": "3",
-        "privacy_budget_usa": "1/2",
-        "cuts": "1,2",
-    }
+        "state_filter": "44, 50", "strict": "True", "codes": "3", "privacy_budget_usa": "1/2", "cuts": "1,2",
+    }  # fmt: skip
     document = opened(tmp_path, "a.json", "{}", **texts)
     assert document.overrides == texts
     assert document.values == {

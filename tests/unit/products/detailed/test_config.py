@@ -54,29 +54,17 @@ BOTH: dict[str, tuple[Edit, str]] = {
     "missing states": (drop("state_filter_us"), "missing keys: state_filter_us;"),
     "missing negatives": (drop("allow_negative_counts"), "missing keys: allow_negative_counts;"),
     "missing definition": (drop("privacy_defn"), "missing keys: privacy_defn;"),
-    "codes zero": (
-        put("max_race_codes", value=0),
-        "max_race_codes: 0 is not allowed; give a whole number from 1 to 8",
-    ),
+    "codes zero": (put("max_race_codes", value=0), "max_race_codes: 0 is not allowed; give a whole number from 1 to 8"),
     "codes nine": (put("max_race_codes", value=9), "max_race_codes: 9 is not allowed"),
     "codes fraction": (put("max_race_codes", value=2.5), "max_race_codes: 2.5 is not allowed"),
     "codes boolean": (put("max_race_codes", value=True), "max_race_codes: true is not allowed"),
     "codes text": (put("max_race_codes", value="8"), "max_race_codes: '8' is not allowed"),
-    "negatives": (
-        put("allow_negative_counts", value="yes"),
-        "allow_negative_counts: 'yes' is not allowed; give true or false",
-    ),
+    "negatives": (put("allow_negative_counts", value="yes"), "allow_negative_counts: 'yes' is not allowed; give true or false"),
     "run flag": (put("run_us", value=1), "run_us: 1 is not allowed; give true or false"),
     "reader": (put("reader", value="cvs"), "reader: 'cvs' is not allowed; give one of csv, cef"),
-    "definition": (
-        put("privacy_defn", value="dp"),
-        "privacy_defn: 'dp' is not allowed; give one of zcdp, puredp",
-    ),
+    "definition": (put("privacy_defn", value="dp"), "privacy_defn: 'dp' is not allowed; give one of zcdp, puredp"),
     "no states": (put("state_filter_us", value=[]), "state_filter_us: the list is empty"),
-    "states number": (
-        put("state_filter_us", value=[1]),
-        'state_filter_us: 1 must be text in quotes, such as "01"',
-    ),
+    "states number": (put("state_filter_us", value=[1]), 'state_filter_us: 1 must be text in quotes, such as "01"'),
     "states text": (put("state_filter_us", value="01"), "state_filter_us: '01' is not a list"),
     "states twice": (put("state_filter_us", value=["01", "01"]), "01 named more than once"),
     "state 03": (
@@ -84,10 +72,7 @@ BOTH: dict[str, tuple[Edit, str]] = {
         "state_filter_us: 03, 72 not a state code; allowed are 01 to 56 without 03, 07, 14, 43, 52; "
         "Puerto Rico is run with run_pr",
     ),
-    "stability": (
-        put("stability", value="tight"),
-        "stability: 'tight' is not allowed; give one of bureau, exact",
-    ),
+    "stability": (put("stability", value="tight"), "stability: 'tight' is not allowed; give one of bureau, exact"),
     "coterminous": (put("coterminous", value="yes"), "give one of off, donor, combined"),
     "mark_x": (put("mark_x", value="yes"), "mark_x: 'yes' is not allowed; give true or false"),
     "missing_blocks": (put("missing_blocks", value="skip"), "give one of stop, drop"),
@@ -97,29 +82,20 @@ BOTH: dict[str, tuple[Edit, str]] = {
         "ethnicity-characteristic-iterations.txt, race-and-ethnicity-code-to-iteration.txt; put the files there, "
         "or say --set universe=2020",
     ),
-    "universe number": (
-        put("universe", value=2020),
-        "universe: 2020 is not allowed; give '2020' or a folder in quotes",
-    ),
-}
+    "universe number": (put("universe", value=2020), "universe: 2020 is not allowed; give '2020' or a folder in quotes"),
+}  # fmt: skip
 P: dict[str, tuple[Edit, str]] = {
     "missing budget": (
         drop("privacy_budget_p_level_2_pr_tract"),
         "missing keys: privacy_budget_p_level_2_pr_tract; all of them are needed",
     ),
-    "missing fraction": (
-        drop("privacy_budget_p_stage_1_fraction"),
-        "missing keys: privacy_budget_p_stage_1_fraction;",
-    ),
+    "missing fraction": (drop("privacy_budget_p_stage_1_fraction"), "missing keys: privacy_budget_p_stage_1_fraction;"),
     "missing thresholds": (drop("thresholds_p", "(USA, 1)"), "missing keys: thresholds_p.(USA, 1);"),
     "budget negative": (
         put("privacy_budget_p_level_1_usa", value=-1),
         "privacy_budget_p_level_1_usa: -1 is negative; give 0 (level not measured) or more",
     ),
-    "budget text": (
-        put("privacy_budget_p_level_1_usa", value="1"),
-        "_1_usa: '1' is not a number; give a number with",
-    ),
+    "budget text": (put("privacy_budget_p_level_1_usa", value="1"), "_1_usa: '1' is not a number; give a number with"),
     "budget boolean": (put("privacy_budget_p_level_1_usa", value=True), "_1_usa: true is not a number"),
     "budget infinite": (
         put("privacy_budget_p_level_1_usa", value=float("inf")),
@@ -132,14 +108,8 @@ P: dict[str, tuple[Edit, str]] = {
         "privacy_budget_p_stage_1_fraction: 0 is not allowed; give a share above 0 and below 1",
     ),
     "fraction one": (put("privacy_budget_p_stage_1_fraction", value="1"), "fraction: 1 is not allowed"),
-    "fraction word": (
-        put("privacy_budget_p_stage_1_fraction", value="half"),
-        "fraction: 'half' is not a number",
-    ),
-    "fraction boolean": (
-        put("privacy_budget_p_stage_1_fraction", value=True),
-        "fraction: true or false is not allowed",
-    ),
+    "fraction word": (put("privacy_budget_p_stage_1_fraction", value="half"), "fraction: 'half' is not a number"),
+    "fraction boolean": (put("privacy_budget_p_stage_1_fraction", value=True), "fraction: true or false is not allowed"),
     "few": (
         put("thresholds_p", "(USA, 1)", value=[1, 2]),
         "thresholds_p.(USA, 1): 2 thresholds are too few; give three in ascending order",
@@ -154,16 +124,10 @@ P: dict[str, tuple[Edit, str]] = {
     "threshold boolean": (put("thresholds_p", "(USA, 1)", value=[False, 2, 3]), "false not a whole number"),
     "threshold number": (put("thresholds_p", "(USA, 1)", value=3), "thresholds_p.(USA, 1): 3 is not a list"),
     "thresholds list": (put("thresholds_p", value=[1]), "thresholds_p: a list is not a mapping"),
-    "chance one": (
-        put("zero_suppression_chance", value=1),
-        "zero_suppression_chance: 1 is not allowed; give 0 or more and below 1",
-    ),
-    "chance negative": (
-        put("zero_suppression_chance", value=-0.1),
-        "zero_suppression_chance: -0.1 is not allowed",
-    ),
+    "chance one": (put("zero_suppression_chance", value=1), "zero_suppression_chance: 1 is not allowed; give 0 or more and below 1"),
+    "chance negative": (put("zero_suppression_chance", value=-0.1), "zero_suppression_chance: -0.1 is not allowed"),
     "t1": (put("t1", value="stage1"), "t1: 'stage1' is not allowed; give one of stage2, pooled"),
-}
+}  # fmt: skip
 H: dict[str, tuple[Edit, str]] = {
     "missing budget": (
         drop("privacy_budget_h_t4_level_2_usa"),
@@ -312,20 +276,11 @@ def test_overrides_by_our_keys_and_the_bureaus(write: Write) -> None:
     config = load_p_config(
         folder,
         {
-            "budget": "1/3",
-            "budget.usa_2": "0.5",
-            "privacy_budget_p_level_1_usa": "0",
-            "thresholds.usa_1": "1,2,3",
-            "thresholds_p.(USA, 2)": "4, 5, 6",
-            "max_race_codes": "3",
-            "allow_negative_counts": "false",
-            "states": "06,04",
-            "run_pr": "false",
-            "mark_x": "true",
-            "t1": "pooled",
-            "universe": "2020",
+            "budget": "1/3", "budget.usa_2": "0.5", "privacy_budget_p_level_1_usa": "0", "thresholds.usa_1": "1,2,3",
+            "thresholds_p.(USA, 2)": "4, 5, 6", "max_race_codes": "3", "allow_negative_counts": "false",
+            "states": "06,04", "run_pr": "false", "mark_x": "true", "t1": "pooled", "universe": "2020",
         },
-    )
+    )  # fmt: skip
     assert config.budgets["p", "usa_2"] == Fraction(1, 2)
     assert config.budgets["p", "usa_1"] == 0
     assert config.budgets["p", "aiannh_1"] == Fraction(1, 3)

@@ -40,50 +40,26 @@ BREACHES: dict[str, tuple[Edit, str]] = {
     "missing definition": (drop("privacy_defn"), "privacy_defn: this key is missing"),
     "missing budget": (drop("privacy_budget"), "privacy_budget: this key is missing"),
     "missing tau": (drop("tau"), "tau: this key is missing"),
-    "reader": (
-        put("reader", value="cvs"),
-        "reader: 'cvs' is not allowed; give one of csv, cef. Did you mean 'csv'?",
-    ),
+    "reader": (put("reader", value="cvs"), "reader: 'cvs' is not allowed; give one of csv, cef. Did you mean 'csv'?"),
     "reader number": (put("reader", value=1), "reader: 1 is not allowed"),
-    "definition": (
-        put("privacy_defn", value="dp"),
-        "privacy_defn: 'dp' is not allowed; give one of zcdp, puredp",
-    ),
-    "sensitivity": (
-        put("sensitivity", value="local"),
-        "give one of bureau, household-local, household-local-bounded",
-    ),
+    "definition": (put("privacy_defn", value="dp"), "privacy_defn: 'dp' is not allowed; give one of zcdp, puredp"),
+    "sensitivity": (put("sensitivity", value="local"), "give one of bureau, household-local, household-local-bounded"),
     "table extra": (put("privacy_budget", "PH9", value={}), "privacy_budget: extra table 'PH9'"),
-    "derived table": (
-        put("privacy_budget", "PH5_num", value={}),
-        "extra table 'PH5_num'; it is computed from PH4",
-    ),
+    "derived table": (put("privacy_budget", "PH5_num", value={}), "extra table 'PH5_num'; it is computed from PH4"),
     "not a mapping": (put("privacy_budget", "PH3", value=0.5), "privacy_budget.PH3: 0.5 is not a mapping"),
     "budget list": (put("privacy_budget", value=[]), "privacy_budget: a list is not a mapping"),
     "level missing": (drop("privacy_budget", "PH3", "usa_*"), "privacy_budget.PH3: missing level usa_*"),
-    "level extra": (
-        put("privacy_budget", "PH3", "usa_B", value=1),
-        "privacy_budget.PH3: extra level 'usa_B'",
-    ),
+    "level extra": (put("privacy_budget", "PH3", "usa_B", value=1), "privacy_budget.PH3: extra level 'usa_B'"),
     "level of PH2": (put("privacy_budget", "PH2", "usa_A-G", value=1), "this table is not repeated by race"),
     "text": (put("privacy_budget", "PH3", "usa_*", value="0.5"), "PH3.usa_*: '0.5' is not a number"),
     "boolean": (put("privacy_budget", "PH3", "usa_*", value=True), "PH3.usa_*: true is not a number"),
     "null": (put("privacy_budget", "PH3", "usa_*", value=None), "PH3.usa_*: null is not a number"),
     "negative": (put("privacy_budget", "PH3", "usa_*", value=-0.5), "PH3.usa_*: -0.5 is negative"),
     "nan": (put("privacy_budget", "PH3", "usa_*", value=float("nan")), "PH3.usa_*: NaN is not a number"),
-    "infinite": (
-        put("privacy_budget", "PH3", "usa_*", value=float("inf")),
-        "PH3.usa_*: Infinity means no noise",
-    ),
-    "minus infinite": (
-        put("privacy_budget", "PH3", "usa_*", value=-float("inf")),
-        "-Infinity is not a number",
-    ),
+    "infinite": (put("privacy_budget", "PH3", "usa_*", value=float("inf")), "PH3.usa_*: Infinity means no noise"),
+    "minus infinite": (put("privacy_budget", "PH3", "usa_*", value=-float("inf")), "-Infinity is not a number"),
     "tau missing": (drop("tau", "PH6"), "tau: missing table PH6"),
-    "tau extra": (
-        put("tau", "PH1_denom", value=3),
-        "tau: extra table 'PH1_denom'; it counts units, not persons",
-    ),
+    "tau extra": (put("tau", "PH1_denom", value=3), "tau: extra table 'PH1_denom'; it counts units, not persons"),
     "tau unknown": (put("tau", "PH33", value=3), "tau: extra table 'PH33'"),
     "tau fraction": (put("tau", "PH3", value=5.5), "tau.PH3: 5.5 is not an integer"),
     "tau text": (put("tau", "PH3", value="5"), "tau.PH3: '5' is not an integer"),
@@ -97,14 +73,11 @@ BREACHES: dict[str, tuple[Edit, str]] = {
     "no state": (put("state_filter", value=[]), "state_filter: the list is empty"),
     "states text": (put("state_filter", value="01"), "state_filter: '01' is not a list"),
     "states number": (put("state_filter", value=["01", 44]), "state_filter: 44 must be text in quotes"),
-    "states repeated": (
-        put("state_filter", value=["01", "44", "01"]),
-        "state_filter: 01 named more than once",
-    ),
+    "states repeated": (put("state_filter", value=["01", "44", "01"]), "state_filter: 01 named more than once"),
     "state invalid": (put("state_filter", value=["01", "03"]), "state_filter: 03 not a state code"),
     "state unpadded": (put("state_filter", value=["1"]), "state_filter: 1 not a state code"),
     "72 mixed": (put("state_filter", value=["01", "72"]), "state_filter: 72 (Puerto Rico) is mixed"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BREACHES)
@@ -239,15 +212,9 @@ def test_puerto_rico_with_a_nation_warns(write: Callable[[Any], Path]) -> None:
 
 def test_overrides_are_applied_and_recorded() -> None:
     overrides = {
-        "reader": "csv",
-        "sensitivity": "household-local",
-        "tau.PH3": "4",
-        "privacy_budget.PH3.state_A-G": "0.5",
-        "budget.PH3.state_H,I": "1/3",
-        "budget.PH6": "0",
-        "state_filter": "50, 44",
-        "privacy_defn": "puredp",
-    }
+        "reader": "csv", "sensitivity": "household-local", "tau.PH3": "4", "privacy_budget.PH3.state_A-G": "0.5",
+        "budget.PH3.state_H,I": "1/3", "budget.PH6": "0", "state_filter": "50, 44", "privacy_defn": "puredp",
+    }  # fmt: skip
     config = load_phsafe_config("sdhc-us", overrides)
     assert overrides == config.overrides
     assert (config.reader, config.sensitivity, config.states) == ("csv", "household-local", ("44", "50"))

@@ -105,13 +105,9 @@ def test_pure_dp_costs_are_epsilon() -> None:
 
 def test_levels_are_printed_as_in_the_paper() -> None:
     assert phsafe_definitions().level_labels == {
-        "usa_*": "Nation, Unattributed",
-        "usa_A-G": "Nation, A-G",
-        "usa_H,I": "Nation, H-I",
-        "state_*": "State, Unattributed",
-        "state_A-G": "State, A-G",
-        "state_H,I": "State, H-I",
-    }
+        "usa_*": "Nation, Unattributed", "usa_A-G": "Nation, A-G", "usa_H,I": "Nation, H-I",
+        "state_*": "State, Unattributed", "state_A-G": "State, A-G", "state_H,I": "State, H-I",
+    }  # fmt: skip
 
 
 def test_facts_of_every_published_table() -> None:
@@ -120,17 +116,9 @@ def test_facts_of_every_published_table() -> None:
     by_key = {(fact.table, fact.level): fact for fact in facts}
     state = by_key["PH8_num", "state_A-G"]
     assert (
-        state.source,
-        state.tau,
-        state.regions,
-        state.iterations,
-        state.terms,
-    ) == ("PH7", 10, 51, 7, {"2": 2, "3": 1})
+        state.source, state.tau, state.regions, state.iterations, state.terms,
+    ) == ("PH7", 10, 51, 7, {"2": 2, "3": 1})  # fmt: skip
     nation = by_key["PH1_denom", "usa_H,I"]
     assert (
-        nation.source,
-        nation.tau,
-        nation.regions,
-        nation.iterations,
-        nation.terms,
-    ) == ("PH1_denom", None, 1, 2, {"1": 1})
+        nation.source, nation.tau, nation.regions, nation.iterations, nation.terms,
+    ) == ("PH1_denom", None, 1, 2, {"1": 1})  # fmt: skip

@@ -18,17 +18,13 @@ from support.exact_answers import HOMES, PERSONS, ZEROS, country, country_config
 CASES = {
     "one": [("citizenship", "region")],
     "recode in areas": [("foreign", "Area")],
-    "coarser further down": [
-        ("sex * citizenship", "Country"),
-        ("citizenship", "Region"),
-        ("foreign", "Area"),
-    ],
+    "coarser further down": [("sex * citizenship", "Country"), ("citizenship", "Region"), ("foreign", "Area")],
     "crossing in regions": [("citizenship", "Region"), ("sex", "Region")],
     "crossing in areas": [("citizenship", "Area"), ("sex", "Area")],
     "three that cross": [("sex * citizenship", "Area"), ("sex * age", "Area"), ("age * citizenship", "Area")],
     "crossing above": [("age", "Country"), ("sex", "Region"), ("citizenship", "Region")],
     "everything": [("detailed", "Area")],
-}
+}  # fmt: skip
 
 
 def check(config: TopdownConfig, seed: int, *, diagonal: bool) -> int:
@@ -123,18 +119,12 @@ def test_what_is_not_protected_is_named_by_attribute_and_area(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("tables", "warnings"),
     [
-        (
-            [("detailed", "Area")],
-            ["in every Area tell all cells apart; nothing is protected", "buys nothing: total at"],
-        ),
-        (
-            [("detailed", "Region")],
-            ["in every Region tell all cells apart; nothing but where in its Region it is"],
-        ),
+        ([("detailed", "Area")], ["in every Area tell all cells apart; nothing is protected", "buys nothing: total at"]),
+        ([("detailed", "Region")], ["in every Region tell all cells apart; nothing but where in its Region it is"]),
         ([("sex * age", "Region")], ["buys nothing: total at Country, Region; sex * age at Country, Region"]),
         ([("citizenship", "Country")], ["buys nothing: total at Country"]),
     ],
-)
+)  # fmt: skip
 def test_the_plan_warns_where_nothing_is_left(
     tmp_path: Path, tables: list[tuple[str, str]], warnings: list[str]
 ) -> None:
@@ -152,19 +142,11 @@ def test_the_plan_warns_where_nothing_is_left(
         (invariants(("total", "Region")), "", "name the level as exact_totals"),
         (invariants(("sex", "Region"), ("sex", "Area")), "", "is there twice"),
         (invariants(("sex", "Region")) + "levels = 3", "", "unknown key"),
-        (
-            invariants(("sex", "Region")).replace("Region", "Country"),
-            'root = "Region"',
-            "at which the run starts",
-        ),
+        (invariants(("sex", "Region")).replace("Region", "Country"), 'root = "Region"', "at which the run starts"),
         (invariants(("sex", "Region")), "bypass = true", "bypass = false"),
-        (
-            invariants(("sex", "Area"), ("age", "Area"), ("citizenship", "Country")),
-            "",
-            "exact in every Region, too",
-        ),
+        (invariants(("sex", "Area"), ("age", "Area"), ("citizenship", "Country")), "", "exact in every Region, too"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_is_refused(tmp_path: Path, tables: str, extra: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         country_config(tmp_path, tables, extra=extra)

@@ -186,14 +186,9 @@ def test_blocks_that_contradict_themselves_are_counted_or_stop_a_joint_run(tmp_p
         "units": published({1: 3}, {0: 4}, {1: 1}, {0: 1, 1: 5}, {0: 2}),
     }
     wanted = {
-        "joint": False,
-        "blocks": 5,
-        "blocks_with_occupied": 3,
-        "blocks_with_persons": 3,
-        "occupied_above_persons": 2,
-        "persons_without_occupied": 1,
-        "occupied_without_persons": 1,
-    }
+        "joint": False, "blocks": 5, "blocks_with_occupied": 3, "blocks_with_persons": 3, "occupied_above_persons": 2,
+        "persons_without_occupied": 1, "occupied_without_persons": 1,
+    }  # fmt: skip
     assert wanted == impossible_blocks(load_config(path), levels)
     with pytest.raises(CheckError, match="persons and units contradict each other"):
         impossible_blocks(load_config(path, JOINT), levels)

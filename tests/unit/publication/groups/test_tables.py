@@ -20,17 +20,8 @@ AGES = {
     ],
 }  # fmt: skip
 ORDER = [
-    "USA",
-    "STATE",
-    "COUNTY",
-    "TRACT",
-    "PLACE",
-    "AIANNH",
-    "PR-STATE",
-    "PR-COUNTY",
-    "PR-TRACT",
-    "PR-PLACE",
-]
+    "USA", "STATE", "COUNTY", "TRACT", "PLACE", "AIANNH", "PR-STATE", "PR-COUNTY", "PR-TRACT", "PR-PLACE",
+]  # fmt: skip
 LEVELS = [
     level("pr_state_2", ["72"]),
     level("state_2", ["44", "11"], detailed_only=["2002"]),

@@ -25,29 +25,12 @@ def test_every_published_count_is_one_described_row(tmp_path: Path) -> None:
     assert [value for query in queries for value in query.values.tolist()] == [row["count"] for row in rows]
     first = rows[0]
     expected = {
-        "product": "phsafe",
-        "table": "PH2",
-        "level": "usa_*",
-        "region_type": "USA",
-        "region_id": "1",
-        "GEOID": "",
-        "GISJOIN": "",
-        "NAME": "",
-        "iteration": "*",
-        "cell": "3",
-        "cell_label": "Married",
-        "variance_reference": 2420.0,
-        "margin_of_error_exact": 81,
-        "confidence": 0.9,
-        "noise_law": "Discrete Gaussian",
-        "noise_parameter": "2420/1",
-        "noise_draws": 1,
-        "budget_kind": "rho",
-        "budget_exact": "1/10",
-        "budget": 0.1,
-        "source": "system",
+        "product": "phsafe", "table": "PH2", "level": "usa_*", "region_type": "USA", "region_id": "1", "GEOID": "",
+        "GISJOIN": "", "NAME": "", "iteration": "*", "cell": "3", "cell_label": "Married", "variance_reference": 2420.0,
+        "margin_of_error_exact": 81, "confidence": 0.9, "noise_law": "Discrete Gaussian", "noise_parameter": "2420/1",
+        "noise_draws": 1, "budget_kind": "rho", "budget_exact": "1/10", "budget": 0.1, "source": "system",
         "private": True,
-    }
+    }  # fmt: skip
     assert expected == {name: first[name] for name in expected}
     assert first["margin_of_error"] == pytest.approx(1.645 * 2420**0.5)
     assert {row["NAME"] for row in rows if row["region_id"] == "72"} == {"Puerto Rico"}

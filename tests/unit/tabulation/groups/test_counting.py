@@ -164,16 +164,10 @@ def _arguments(**changed: Any) -> tuple[Any, ...]:
     ("changed", "message"),
     [
         ({"level": level(4)}, "has 4 regions"),
-        (
-            {"rows": Rows(np.zeros(3, np.int64), np.zeros(0, np.int32))},
-            "one list of groups",
-        ),
-        (
-            {"rows": Rows(np.arange(COMBOS + 1), np.full(COMBOS, ITERATIONS, np.int32))},
-            "4 iterations and no more",
-        ),
+        ({"rows": Rows(np.zeros(3, np.int64), np.zeros(0, np.int32))}, "one list of groups"),
+        ({"rows": Rows(np.arange(COMBOS + 1), np.full(COMBOS, ITERATIONS, np.int32))}, "4 iterations and no more"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_belong_together_is_refused(changed: dict[str, Any], message: str) -> None:
     ExactGroups(*_arguments())
     with pytest.raises(ValueError, match=message):

@@ -75,11 +75,7 @@ def test_the_small_file_is_good() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            'where = { AGE = "18-99" }',
-            'where = { AGES = "18-99" }',
-            r"table T, cell 2: .*unknown keys \['AGES'\]",
-        ),
+        ('where = { AGE = "18-99" }', 'where = { AGES = "18-99" }', r"table T, cell 2: .*unknown keys \['AGES'\]"),
         ('where = { AGE = "18-99" }', 'where = { AGE = "17-99" }', "both basis cells 1 and 2"),
         ('where = { AGE = "18-99" }', 'where = { AGE = "99-18" }', "runs backwards"),
         ('where = { AGE = "18-99" }', "where = { AGE = 18 }", "codes must be text"),
@@ -87,11 +83,7 @@ def test_the_small_file_is_good() -> None:
         ('id = "2", label = "old"', 'id = "1", label = "old"', "cell 1 is defined twice"),
         ('race = "2"', 'race = "1,2"', "could be in both A and B"),
         ('where = { race = "2" }', 'where = { age = "2" }', r"unknown keys \['age'\]"),
-        (
-            '{ code = "*", label = "everyone" }',
-            '{ code = "*", label = "x", where = { race = "1" } }',
-            "holds all",
-        ),
+        ('{ code = "*", label = "everyone" }', '{ code = "*", label = "x", where = { race = "1" } }', "holds all"),
         ('name = "A-G"', 'name = "*"', "holds all records"),
         ('region_type = "STATE"', 'region_type = "ST"', "region_type of state must be STATE"),
         (
@@ -113,27 +105,19 @@ def test_the_small_file_is_good() -> None:
         ('counts = "units"', 'counts = "rooms"', "must be persons or units"),
         ('counts = "units"', 'counts = "units"\nnote = "x"', r"unknown keys \['note'\]"),
         ('cell_column = "U_CELL"', "", r"missing keys \['cell_column'\]"),
-        (
-            "universe = {}\ncells",
-            'universe = { AGE = "1" }\ncells',
-            r"table U, universe: .*unknown keys \['AGE'\]",
-        ),
+        ("universe = {}\ncells", 'universe = { AGE = "1" }\ncells', r"table U, universe: .*unknown keys \['AGE'\]"),
         ('source = "T"', 'source = "U"', "by the same race_of"),
         ('source = "T"', 'source = "V"', "'V' is not known"),
         ('cells = { 1 = ["1", "2"] }', 'cells = { 2 = ["1", "2"] }', "exactly the basis cells of V"),
         ('cells = { 1 = ["1", "2"] }', 'cells = { 1 = ["1", "3"] }', "'3' is not known"),
-        (
-            '[{ id = "1", label = "all", basis = true }]\n\n',
-            '[{ id = "1", label = "all" }]\n\n',
-            "at least one cell",
-        ),
+        ('[{ id = "1", label = "all", basis = true }]\n\n', '[{ id = "1", label = "all" }]\n\n', "at least one cell"),
         ('{ column = "AGE", width = 1 }', '{ column = "TEN", width = 1 }', "'TEN' is not known"),
         ('race = "RACE"', 'race = "RACES"', "'RACES' is not known"),
         ('unit = ["TEN", "POP"]', 'unit = ["TEN", "AGE"]', "column AGE is defined twice"),
         ("[records]", "[records", "not valid TOML"),
         ('household = "MAFID"', 'household = "MAFID"\nregions = 1', r"records: .*unknown keys \['regions'\]"),
     ],
-)
+)  # fmt: skip
 def test_every_broken_reference_is_an_error(old: str, new: str, message: str) -> None:
     assert old in SMALL
     with pytest.raises(ConfigError, match=message) as caught:
@@ -160,13 +144,8 @@ def test_phsafe_has_the_published_tables() -> None:
         "PH5_denom": 1, "PH6": 16, "PH7": 3, "PH8_num": 2, "PH8_denom": 2,
     }  # fmt: skip
     assert [t.name for t in definitions.tables if t.truncated] == [
-        "PH1_num",
-        "PH2",
-        "PH3",
-        "PH4",
-        "PH6",
-        "PH7",
-    ]
+        "PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7",
+    ]  # fmt: skip
     assert [table.name for table in definitions.tables if not table.iterated] == ["PH2", "PH6"]
     assert [f"{table.name.upper()}_DATA_CELL" for table in definitions.tables] == [
         table.cell_column for table in definitions.tables

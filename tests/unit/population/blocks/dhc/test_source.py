@@ -421,28 +421,16 @@ def _of_four_bits(path: Path) -> None:
     ("change", "said"),
     [
         (lambda folder: edit_columns(folder, "persons", drop="QAGE"), "QAGE: columns missing or repeated"),
-        (
-            lambda folder: edit(folder, "units", TEN=lambda values: [1.5 for _ in values]),
-            "neither text nor whole numbers",
-        ),
+        (lambda folder: edit(folder, "units", TEN=lambda values: [1.5 for _ in values]), "neither text nor whole numbers"),
         (lambda folder: (folder / "units.parquet").write_bytes(b"no"), "the content cannot be read"),
-        (
-            lambda folder: _without_names(folder / "persons.parquet"),
-            "persons.parquet: the content cannot be read",
-        ),
-        (
-            lambda folder: _of_four_bits(folder / "persons.parquet"),
-            "persons.parquet: the content cannot be read",
-        ),
+        (lambda folder: _without_names(folder / "persons.parquet"), "persons.parquet: the content cannot be read"),
+        (lambda folder: _of_four_bits(folder / "persons.parquet"), "persons.parquet: the content cannot be read"),
         (lambda folder: (folder / "units.parquet").unlink(), "no input file units.parquet"),
         (lambda folder: (folder / "GRF-C.txt").unlink(), "no input file GRF-C*.txt"),
         (lambda folder: [path.unlink() for path in folder.iterdir()], "persons.parquet and units.parquet"),
-        (
-            lambda folder: [(folder / name).touch() for name in ("CEF20_UNIT.txt", "CEF20_PER.txt")],
-            "keep one of them",
-        ),
+        (lambda folder: [(folder / name).touch() for name in ("CEF20_UNIT.txt", "CEF20_PER.txt")], "keep one of them"),
     ],
-)
+)  # fmt: skip
 def test_files_that_are_wrong_are_told(folder, change, said):
     change(folder)
     with pytest.raises((DataError, StorageError)) as caught:

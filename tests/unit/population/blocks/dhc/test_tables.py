@@ -48,15 +48,8 @@ def test_households_that_break_no_rule_are_the_cells_that_may_hold_them():
 
 def test_levels_are_those_of_the_products():
     seven = (
-        "level",
-        "size",
-        "couple",
-        "own_child_class",
-        "child_class",
-        "multigen",
-        "relatives",
-        "child_present",
-    )
+        "level", "size", "couple", "own_child_class", "child_class", "multigen", "relatives", "child_present",
+    )  # fmt: skip
     own = (
         files("censafe.population.blocks.dhc")
         .joinpath("data/household_types.csv")

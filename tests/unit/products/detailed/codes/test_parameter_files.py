@@ -15,18 +15,9 @@ from support.safetab_universes import FILES, write_parameters
 
 KNOWN = [1010, 1020, 1030, 1040, 2000, 2010]
 SHORT = [
-    "CODE|RACE_ETH_CODES",
-    "1 | 1010:1030",
-    "0002|1010 : 1030",
-    "1001|1000:1999",
-    "1002|1010,1020:1030",
-    "2001|1010",
-    "2002|1010",
-    "2003|1020",
-    "2004|1020",
-    "3000|2000",
-    "3001|2000",
-]
+    "CODE|RACE_ETH_CODES", "1 | 1010:1030", "0002|1010 : 1030", "1001|1000:1999", "1002|1010,1020:1030", "2001|1010",
+    "2002|1010", "2003|1020", "2004|1020", "3000|2000", "3001|2000",
+]  # fmt: skip
 
 
 def test_both_forms_are_read_as_one(tmp_path: Path) -> None:
@@ -54,18 +45,9 @@ def test_a_single_code_that_is_not_known_stays_and_is_refused(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "line",
     [
-        "1",
-        "1|",
-        "1|101",
-        "12345|1010",
-        "x|1010",
-        "1|1010;1020",
-        "1|1010,",
-        "1|1030:1010",
-        "1|1:2:3",
-        "1|1010|2",
+        "1", "1|", "1|101", "12345|1010", "x|1010", "1|1010;1020", "1|1010,", "1|1030:1010", "1|1:2:3", "1|1010|2",
     ],
-)
+)  # fmt: skip
 def test_malformed_lines_are_named_by_number(line: str) -> None:
     with pytest.raises(DataError, match=r"map.txt: 2 malformed lines \(line 3, 5\)"):
         expand_short_form(["1|1010", line, "2|1010:1020", line], KNOWN, "map.txt")

@@ -196,16 +196,12 @@ def test_the_digest_sees_what_decides_groups_and_not_names(tmp_path: Path) -> No
         for number, lines in enumerate(
             (
                 {},
-                changed(
-                    "race", swap=("2001|Alba alone|2|True|False|False", "2001|Renamed|2|True|False|False")
-                ),
-                changed(
-                    "race", swap=("2001|Alba alone|2|True|False|False", "2001|Alba alone|2|True|True|False")
-                ),
+                changed("race", swap=("2001|Alba alone|2|True|False|False", "2001|Renamed|2|True|False|False")),
+                changed("race", swap=("2001|Alba alone|2|True|False|False", "2001|Alba alone|2|True|True|False")),
                 changed("map", add="2001|1030"),
                 changed("codes", add="1999|New"),
             )
         )
-    ]
+    ]  # fmt: skip
     assert digests[0] == digests[1]
     assert len(set(digests[1:])) == 4

@@ -106,25 +106,13 @@ def test_every_feature_is_an_area(
         ({}, polygon(square(3)), "have no code in GEOID, such as feature 2"),
         ({"GEOID": "7"}, None, r"1 of 2 features are not polygons: feature 2 \(7\) has no geometry"),
         ({"GEOID": "7"}, {"type": "Point", "coordinates": [0, 0]}, r"feature 2 \(7\) is a Point"),
-        (
-            {"GEOID": "7"},
-            {"type": "GeometryCollection", "geometries": []},
-            r"feature 2 \(7\) is a collection without a polygon",
-        ),
+        ({"GEOID": "7"}, {"type": "GeometryCollection", "geometries": []}, r"feature 2 \(7\) is a collection without a polygon"),
         ({"GEOID": "7"}, polygon(), r"feature 2 \(7\) is a Polygon without coordinates"),
-        (
-            {"GEOID": "7"},
-            {"type": "MultiPolygon", "coordinates": [[square(3)], []]},
-            "is a MultiPolygon without coordinates",
-        ),
-        (
-            {"GEOID": "7"},
-            polygon([*square(3), [None, None]]),
-            r"feature 2 \(7\) has a ring with a coordinate that is not a number",
-        ),
+        ({"GEOID": "7"}, {"type": "MultiPolygon", "coordinates": [[square(3)], []]}, "is a MultiPolygon without coordinates"),
+        ({"GEOID": "7"}, polygon([*square(3), [None, None]]), r"feature 2 \(7\) has a ring with a coordinate that is not a number"),
         ({"GEOID": "7"}, polygon(square(3), square(3)[:3]), r"feature 2 \(7\) has a ring of 3 points"),
     ],
-)
+)  # fmt: skip
 def test_a_feature_that_is_no_area_is_named(
     tmp_path: Path, properties: dict[str, object], geometry: dict[str, object], words: str
 ) -> None:
