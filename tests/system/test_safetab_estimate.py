@@ -14,6 +14,8 @@ from support.commands import CommandLine, Outcome
 from support.runs import Runs
 from support.safetab_folders import SafetabFolders, data_rows, t1_of, tables_of
 
+_RULES = "negatives, coterminous, respect_granularity, mark_x, suppress, marked_negatives"
+
 
 def _manifest(out: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
@@ -73,7 +75,9 @@ def test_a_run_with_the_shipped_iterations_needs_no_configuration(
         {"t1": "pooled"},
         {"negatives": "zero"},
         {"mark_x": "true"},
+        {"mark_x": "true", "suppress": "alone", "marked_negatives": "X"},
         {"coterminous": "donor"},
+        {"coterminous": "donor", "respect_granularity": "false"},
         {"t1": "pooled", "negatives": "zero", "coterminous": "combined", "mark_x": "true"},
     ],
 )
@@ -134,7 +138,7 @@ def test_what_was_measured_cannot_change(
         done = _estimate(censafe, folders, out, "--set", key)
         assert done.code == 2
         assert f"--set {key.partition('=')[0]}" in done.err
-        assert "only t1, negatives, coterminous, mark_x can change" in done.err
+        assert f"only t1, {_RULES} can change" in done.err
     wrong = _estimate(censafe, folders, out, "--set", "t1=both")
     assert wrong.code == 1
     assert "t1: 'both' is not allowed; give one of stage2, pooled" in wrong.err
@@ -147,7 +151,7 @@ def test_totals_of_households_have_one_measurement_only(
     out = _release(runs, folders, tmp_path / "out", kind="h")
     refused = censafe("estimate", out, "--config", folders.h, "--set", "t1=pooled")
     assert refused.code == 2
-    assert "only negatives, coterminous, mark_x can change" in refused.err
+    assert f"only {_RULES} can change" in refused.err
 
 
 def test_parameter_files_must_be_those_of_the_run(

@@ -332,6 +332,31 @@ def test_areas_of_the_same_blocks_agree_when_asked(runs: Runs, folders: SafetabF
     assert of(equal, "TRACT", "44003000200") == of(plain, "TRACT", "44003000200") != {}
 
 
+def test_groups_beyond_the_level_are_made_when_asked_and_households_leave_them_out(
+    censafe: CommandLine, runs: Runs, folders: SafetabFolders, tmp_path: Path
+) -> None:
+    """Group 1005 is tabulated for nation and states only; county and tract 50001 are all of state 50."""
+    command = ("safetab-p", folders.p, folders.data, "--test-key", 5, "--set", "coterminous=donor")
+    plain, wide = (runs(*command, "--set", f"respect_granularity={flag}") for flag in ("true", "false"))
+    state = _plain(plain)["STATE", "50", "1005"]
+    new = {("COUNTY", "50001", "1005"): state, ("TRACT", "50001000100", "1005"): state}
+    assert _plain(wide) == _plain(plain) | new
+    assert json.loads((wide / "manifest.json").read_text("utf-8"))["post_processing"] == {
+        "t1": "stage2", "negatives": "keep", "coterminous": "donor", "respect_granularity": False, "mark_x": False,
+        "suppress": "both", "marked_negatives": "zero",
+    }  # fmt: skip
+    for name, t1 in (("plain", plain), ("wide", wide)):
+        done = censafe(
+            "run", "safetab-h", folders.h, folders.data, tmp_path / name, "--test-key", 5, "--t1", t1
+        )
+        assert done.code == 0, done.err
+    groups = [
+        {(row["region_type"], row["region_id"], row["iteration"]) for row in pq.read_table(tmp_path / name / "tables.parquet").to_pylist()}
+        for name in ("plain", "wide")
+    ]  # fmt: skip
+    assert groups[0] == groups[1] != set()
+
+
 def test_counts_that_contradict_each_other_are_marked_in_a_folder_of_their_own(
     runs: Runs, folders: SafetabFolders
 ) -> None:
@@ -349,6 +374,20 @@ def test_counts_that_contradict_each_other_are_marked_in_a_folder_of_their_own(
     }
     assert crossed
     assert {group for group, count in flagged.items() if count == "X"} == crossed
+    alone = runs(
+        "safetab-p",
+        folders.p,
+        folders.data,
+        "--test-key",
+        2,
+        "--set",
+        "mark_x=true",
+        "--set",
+        "suppress=alone",
+    )
+    assert {group for group, count in t1_of(alone, "tables_marked").items() if count == "X"} == {
+        group for group in crossed if int(group[2]) % 2
+    }
 
 
 def test_overrides_are_recorded_and_change_the_plan(

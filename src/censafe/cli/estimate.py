@@ -81,7 +81,7 @@ from censafe.errors import UsageError
     multiple=True,
     metavar="KEY=VALUE",
     help="Change a post-processing setting. PHSafe: alpha, trun, exclude_levels, interval, model, marginals, ph8, method, "
-    "conventions or quoting; SafeTab: t1, negatives, coterminous or mark_x; TopDown: passes, information, infeasible, leaves, "
+    "conventions or quoting; SafeTab: t1, negatives, coterminous, respect_granularity, mark_x, suppress or marked_negatives; TopDown: passes, information, infeasible, leaves, "
     "detailed_cost, joint, joint_first or joint_max_household_size.",
 )
 @click.option(

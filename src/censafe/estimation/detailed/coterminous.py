@@ -224,6 +224,7 @@ def coterminous(
     classes: AreaClasses,
     *,
     mode: Literal["donor", "combined"] = "donor",
+    respect_granularity: bool = True,
 ) -> tuple[tuple[GroupEstimates, ...], CoterminousReport]:
     """Give all areas of a class the same counts, group by group.
 
@@ -234,6 +235,8 @@ def coterminous(
 
     Totals that are published only above a limit enter a mean with the bias of that choice, which is small unless they are within a few
     standard deviations of the limit; such results keep the flag ``conditional``. A second application changes nothing.
+
+    With ``respect_granularity`` an area gets only the iterations that its level tabulates; without it, those of all areas of its class.
 
     Source: SafeTab-H paper, section 6.3.3; the rules are ours, specification of SafeTab, section 8.3.
     """
@@ -252,17 +255,30 @@ def coterminous(
             continue
         units = combined_rows(rows) if mode == "combined" else donated(rows)
         for position, i in enumerate(chosen):
-            results[i], change = _replaced(rows, units, position)
+            results[i], change = _replaced(rows, units, position, respect_granularity=respect_granularity)
             if len(change.region):
                 changes.append(change)
     return tuple(results), CoterminousReport(mode, classes.classes, tuple(changes))
 
 
-def _replaced(rows: ClassRows, units: Units, position: int) -> tuple[GroupEstimates, CoterminousChange]:
-    """Take all rows of class areas out of a level, and put in those of the units whose iteration the level tabulates."""
-    old = rows.levels[position]
+def _with_iterations(old: GroupEstimates, codes: NDArray[np.str_]) -> GroupEstimates:
+    """A level that tabulates more iterations."""
     names = np.array(old.level.iterations, np.str_)
-    place = rows.regions[position, rows.area_class]
+    union = np.union1d(names, codes)
+    places = np.searchsorted(union, names).astype(np.int32)
+    detailed_only = np.isin(union, names[old.level.detailed_only])
+    level = replace(old.level, iterations=tuple(union.tolist()), detailed_only=detailed_only)
+    return replace(old, level=level, iteration=places[old.iteration])
+
+
+def _replaced(
+    rows: ClassRows, units: Units, position: int, *, respect_granularity: bool
+) -> tuple[GroupEstimates, CoterminousChange]:
+    """Take all rows of class areas out of a level, and put in those of the units, or of these whose iteration the level tabulates."""
+    old, place = rows.levels[position], rows.regions[position, rows.area_class]
+    if not respect_granularity:
+        old = _with_iterations(old, rows.codes[rows.code[place >= 0]])
+    names = np.array(old.level.iterations, np.str_)
     unit = np.flatnonzero((place >= 0) & np.isin(rows.codes[rows.code], names))
     new_region = place[unit].astype(np.int32)
     new_iteration = np.searchsorted(names, rows.codes[rows.code[unit]]).astype(np.int32)

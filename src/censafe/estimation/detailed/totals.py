@@ -15,19 +15,21 @@ from censafe.estimation.detailed.additive import add_to_totals
 from censafe.model.groups.cells import GroupTable
 from censafe.model.groups.estimates import FlaggedGroups, GroupEstimates, GroupNoise, NoiseTerm
 from censafe.model.groups.levels import GroupMeasurements
-from censafe.privacy.noise.variance import exact_variance
+from censafe.privacy.noise.variance import exact_variance, variance_of_cells
 
 
 def flag_contradictions(
     estimates: GroupEstimates,
     pairs: Sequence[tuple[str, str]],
     *,
+    suppress: Literal["both", "alone", "larger-variance"] = "both",
     negative: Literal["zero", "X", "keep"] = "zero",
 ) -> FlaggedGroups:
     """Flag groups whose total alone is above their total alone or in any combination.
 
     A record that is counted alone is counted in any combination, too, so that such a pair contradicts itself; the noise
-    made it. All counts of both groups are shown as ``X``. This is the last step, done for readers of the flagged tables; the
+    made it. All counts of both groups are shown as ``X``, or of the group alone, or of the group whose total has the larger variance (both where
+    these are equal). This is the last step, done for readers of the flagged tables; the
     other tables and the input of SafeTab-H have no flags.
 
     Source: SafeTab-H paper, section 6.3.4; the rules are ours, specification of SafeTab, section 8.4.
@@ -47,8 +49,14 @@ def flag_contradictions(
     alone, other = alone[there], other[there]
     totals = estimates.totals
     above = totals[alone] > totals[other]
-    hidden[alone[above]] = True
-    hidden[other[above]] = True
+    alone, other = alone[above], other[above]
+    if suppress == "larger-variance":
+        variances = np.array([variance_of_cells(noise, noise.cells) for noise in estimates.noises])
+        first, second = variances[estimates.noise[alone]], variances[estimates.noise[other]]
+        alone, other = alone[first >= second], other[second >= first]
+    hidden[alone] = True
+    if suppress != "alone":
+        hidden[other] = True
     return FlaggedGroups(estimates, hidden, negative)
 
 

@@ -34,6 +34,7 @@ from censafe.products.detailed.codes.stability import StabilityRule
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_levels
 from censafe.products.detailed.keys import (
     CLASSES,
+    RULES,
     Product,
     budget_noun,
     read_detailed_document,
@@ -217,7 +218,10 @@ class SafetabConfig(Settled, SafetabScope):
         stability: by which rule the number of groups of a record is bounded.
         budgets: by class of tables (``p``; ``t3``, ``t4``) and key of the level; 0 means not measured, INFINITE no noise.
         thresholds: by the same keys; three in ascending order, or one for ``t4``.
+        respect_granularity: whether areas of the same blocks get only the iterations that their level tabulates.
         mark_x: whether an alone count above its count alone or in any combination is published as X.
+        suppress: which of the two counts.
+        marked_negatives: what negative counts are in the tables with X.
         moe_targets: 95% margins of error that the budgets were chosen for, by key of the level, where they are stored.
         printed_decimals: decimals of rho in the paper's table, by key of the level, where they are not 6.
     """
@@ -228,7 +232,10 @@ class SafetabConfig(Settled, SafetabScope):
     thresholds: Mapping[tuple[str, str], tuple[int, ...]]
     negatives: Literal["keep", "zero"]
     coterminous: Literal["off", "donor", "combined"]
+    respect_granularity: bool
     mark_x: bool
+    suppress: Literal["both", "alone", "larger-variance"]
+    marked_negatives: Literal["zero", "X", "keep"]
     moe_targets: Mapping[str, Fraction] = field(default_factory=dict)
     printed_decimals: Mapping[str, int] = field(default_factory=dict)
     title: str = ""
@@ -260,7 +267,10 @@ class SafetabConfig(Settled, SafetabScope):
             "stability": self.stability,
             "negatives": self.negatives,
             "coterminous": self.coterminous,
+            "respect_granularity": str(self.respect_granularity).lower(),
             "mark_x": str(self.mark_x).lower(),
+            "suppress": self.suppress,
+            "marked_negatives": self.marked_negatives,
         }
         for table_class in self.classes:
             for level in self.levels:
@@ -429,8 +439,7 @@ def _common(
             },
             "thresholds": thresholds,
             "negatives": check_negatives(document, problems),
-            "coterminous": document.read("coterminous", problems),
-            "mark_x": document.read("mark_x", problems),
+            **{rule: document.read(rule, problems) for rule in RULES},
             "moe_targets": check_targets(document, "moe_target", problems),
             "printed_decimals": {key: int(places) for key, places in decimals.items()},
             "warnings": (*warnings, *unused),

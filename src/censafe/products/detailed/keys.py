@@ -35,7 +35,10 @@ _COMMON: Final = (
     ConfigField("universe", "text"),
     ConfigField("stability", "word", default="bureau", allowed=STABILITY_RULES),
     ConfigField("coterminous", "word", default="off", allowed=("off", "donor", "combined")),
+    ConfigField("respect_granularity", "flag", default=True),
     ConfigField("mark_x", "flag", default=False),
+    ConfigField("suppress", "word", default="both", allowed=("both", "alone", "larger-variance")),
+    ConfigField("marked_negatives", "word", default="zero", allowed=("zero", "X", "keep")),
     ConfigField("missing_blocks", "word", default="stop", allowed=("stop", "drop")),
 )
 _P_ONLY: Final = (
@@ -43,6 +46,12 @@ _P_ONLY: Final = (
     ConfigField("zero_suppression_chance", "number"),
     ConfigField("t1", "word", default="stage2", allowed=("stage2", "pooled")),
 )
+RULES: Final = ("coterminous", "respect_granularity", "mark_x", "suppress", "marked_negatives")
+AFTERWARDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "safetab-p": ("t1", "negatives", *RULES),
+    "safetab-h": ("negatives", *RULES),
+}
+"""Keys that say what is done to the measurements, by product; they may change after a run."""
 _NEGATIVES: Final = "allow_negative_counts"
 _WORDS: Final[Mapping[bool, str]] = {True: "keep", False: "zero"}
 

@@ -23,7 +23,7 @@ from censafe.products.detailed.codes.universe import PopulationGroupLevel, Unive
 from censafe.products.detailed.config import SafetabConfig
 from censafe.products.detailed.counting import GroupCounter
 from censafe.products.detailed.intake import DetailedIntake
-from censafe.products.detailed.keys import bureau_name
+from censafe.products.detailed.keys import AFTERWARDS, bureau_name
 from censafe.products.detailed.plan import plan_release, stabilities
 from censafe.products.detailed.release import SAME_AREAS, Published, configured_classes, files_of, publish
 from censafe.products.run.account import one_file
@@ -248,12 +248,6 @@ class SafetabJob:
         """Write, check and name everything that is published."""
         publish(Published(self._config, self._universe, self._classes, self._names), release)
 
-
-AFTERWARDS: Final = {
-    "safetab-p": ("t1", "negatives", "coterminous", "mark_x"),
-    "safetab-h": ("negatives", "coterminous", "mark_x"),
-}
-"""Keys that say what is done to the measurements, by product; they may change after a run."""
 
 _SHIPPED: Final = {"safetab-p": "ddhca", "safetab-h": "ddhcb"}
 

@@ -17,6 +17,7 @@ from censafe.model import GroupMeasurements, ReleasePlan
 from censafe.model.groups.estimates import CoterminousReport, GroupEstimates
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
 from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
+from censafe.products.detailed.keys import AFTERWARDS
 from censafe.products.detailed.plan import published_from
 from censafe.products.detailed.product_tables import tables_of
 from censafe.products.run.folder import FILES
@@ -76,7 +77,10 @@ def process(
         for table in dict.fromkeys(level.table for level in estimates):
             places = [place for place, level in enumerate(estimates) if level.table == table]
             equal, reports[table] = coterminous(
-                [estimates[place] for place in places], classes, mode=config.coterminous
+                [estimates[place] for place in places],
+                classes,
+                mode=config.coterminous,
+                respect_granularity=config.respect_granularity,
             )
             for place, level in zip(places, equal, strict=True):
                 estimates[place] = level
@@ -140,7 +144,12 @@ def publish(published: Published, release: MeasuredRun[list[GroupMeasurements]])
     if config.mark_x:  # the tables once more, with a flag where two counts contradict each other
         pairs = published.universe.pairs
         flagged = [
-            flag_contradictions(level, [(a.code, b.code) for a, b in pairs(level.level.iteration_level)])
+            flag_contradictions(
+                level,
+                [(a.code, b.code) for a, b in pairs(level.level.iteration_level)],
+                suppress=config.suppress,
+                negative=config.marked_negatives,
+            )
             for level in estimates
         ]
         written += write_group_tables(staging / FLAGGED, tables, estimates, flagged=flagged, stamp=stamp)
@@ -159,13 +168,10 @@ def publish(published: Published, release: MeasuredRun[list[GroupMeasurements]])
     )
     written += write_certificate(staging, certificate, stamp=stamp)
     named = write_names(staging, published.names)
-    rules = ("t1",) if isinstance(config, SafetabPConfig) else ()
     release.finish(
         [*written, *named, tidy, codebook],
         (*(path.name for path in named), *files_of(config)),
-        post_processing={
-            rule: getattr(config, rule) for rule in (*rules, "coterminous", "mark_x", "negatives")
-        },
+        post_processing={rule: getattr(config, rule) for rule in AFTERWARDS[config.product]},
         outdated=(FLAGGED, SAME_AREAS, NAMES),
         workers=2,
     )

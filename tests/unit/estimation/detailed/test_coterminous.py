@@ -93,6 +93,27 @@ def test_a_group_that_only_states_tabulate_goes_no_further() -> None:
     assert ("COUNTY", "11001", "3001") not in _cells(found)
 
 
+def test_without_granularity_all_areas_of_a_class_get_every_group() -> None:
+    start = _estimates(share=1.0)
+    narrow = _cells(coterminous(start, CLASSES)[0])
+    found, report = coterminous(start, CLASSES, respect_granularity=False)
+    wide = _cells(found)
+    state = wide["STATE", "11", "3001"]
+    new = {("COUNTY", "11001", "3001"): state, ("PLACE", "1150000", "3001"): state}
+    assert wide == narrow | new  # tract 44003000100 and place 4400010 have no state in their class
+    assert [estimates.level.iterations for estimates in found] == [
+        STATE.iterations, STATE.iterations, (*CODES,), STATE.iterations
+    ]  # fmt: skip
+    assert [estimates.level.detailed_only.tolist() for estimates in found[:2]] == [
+        [False] * 4 + [True],
+        [False] * 5,
+    ]
+    added = [change for change in report.changes if "3001" in change.iteration.tolist()]
+    assert [(change.level, change.donor[change.iteration == "3001"].tolist()) for change in added] == [
+        ("county_2", ["STATE"]), ("place_2", ["STATE"])
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("t1", ["stage2", "pooled"])
 def test_combined_totals_are_weighted_means_and_cells_add_up(
@@ -131,10 +152,11 @@ def test_combined_totals_are_weighted_means_and_cells_add_up(
     assert several > 3
 
 
+@pytest.mark.parametrize("respect", [True, False])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_second_application_changes_nothing(mode: Mode) -> None:
-    once, _ = coterminous(_estimates(), CLASSES, mode=mode)
-    twice, report = coterminous(once, CLASSES, mode=mode)
+def test_a_second_application_changes_nothing(mode: Mode, respect: bool) -> None:
+    once, _ = coterminous(_estimates(), CLASSES, mode=mode, respect_granularity=respect)
+    twice, report = coterminous(once, CLASSES, mode=mode, respect_granularity=respect)
     assert report.changes == ()
     assert _cells(once) == _cells(twice)
     for one, two in zip(once, twice, strict=True):

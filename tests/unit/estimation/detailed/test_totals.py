@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -179,6 +180,32 @@ def test_pairs_that_contradict_themselves_are_marked() -> None:
     assert len(expected) > 20
     assert expected == _hidden(found, flagged.hidden)
     assert (flagged.source, flagged.negative) == ("system", "zero")
+
+
+@pytest.mark.parametrize(
+    ("suppress", "hidden"),
+    [
+        ("both", {"1001", "1002", "2001", "2002"}),
+        ("alone", {"1001", "2001"}),
+        ("larger-variance", {"1001", "2001", "2002"}),
+    ],
+)
+def test_one_count_of_a_pair_may_be_left(
+    suppress: Literal["both", "alone", "larger-variance"], hidden: set[str]
+) -> None:
+    """1001 is a sum of 8 cells, 1002 one cell, 2001 and 2002 one cell each; both pairs contradict themselves (9 and 1, 5 and 4)."""
+    found = totals(persons(level("county_2", ["00001"]), share=1.0))
+    law = found.noises[0].law
+    pairs = replace(
+        found,
+        stat_level=np.array([1, 0, 0, 0], np.int8),
+        indptr=np.array([0, 8, 9, 10, 11]),
+        values=np.array([9, *[0] * 7, 1, 5, 4], np.int64),
+        noises=(GroupNoise(law, 8), GroupNoise(law, 1)),
+        noise=np.array([0, 1, 1, 1], np.int32),
+    )
+    flagged = flag_contradictions(pairs, PAIRS, suppress=suppress)
+    assert _hidden(pairs, flagged.hidden) == {(0, code) for code in hidden}
 
 
 def test_equal_totals_are_not_a_contradiction() -> None:

@@ -75,6 +75,18 @@ BOTH: dict[str, tuple[Edit, str]] = {
     "stability": (put("stability", value="tight"), "stability: 'tight' is not allowed; give one of bureau, exact"),
     "coterminous": (put("coterminous", value="yes"), "give one of off, donor, combined"),
     "mark_x": (put("mark_x", value="yes"), "mark_x: 'yes' is not allowed; give true or false"),
+    "respect_granularity": (
+        put("respect_granularity", value="no"),
+        "respect_granularity: 'no' is not allowed; give true or false",
+    ),
+    "suppress": (
+        put("suppress", value="largest-variance"),
+        "suppress: 'largest-variance' is not allowed; give one of both, alone, larger-variance. Did you mean 'larger-variance'?",
+    ),
+    "marked_negatives": (
+        put("marked_negatives", value="zeros"),
+        "marked_negatives: 'zeros' is not allowed; give one of zero, X, keep. Did you mean 'zero'?",
+    ),
     "missing_blocks": (put("missing_blocks", value="skip"), "give one of stop, drop"),
     "universe": (
         put("universe", value="elsewhere"),

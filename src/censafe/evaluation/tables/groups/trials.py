@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Final
@@ -212,6 +212,7 @@ def run_group_trials(
 ) -> None:
     """Draw every level ``trials`` times with test keys and compare with the truth."""
     records, config = levels[0].records, levels[0].config
+    config = replace(config, respect_granularity=True)  # what no level tabulates has no truth
     classes = configured_classes(config, records.data.areas) if config.coterminous != "off" else None
     with TestKey(seed) as run_key:
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -130,11 +131,15 @@ def test_margins_of_both_definitions_follow_from_the_stability(folders: SafetabF
                 assert row.expected_moe_puredp > row.expected_moe_zcdp
 
 
+@pytest.mark.parametrize("respect_granularity", [True, False])
 @pytest.mark.parametrize("coterminous", ["donor", "combined"])
-def test_what_was_published_is_compared_group_by_group(folders: SafetabFolders, coterminous: str) -> None:
+def test_what_was_published_is_compared_group_by_group(
+    folders: SafetabFolders, coterminous: Literal["donor", "combined"], respect_granularity: bool
+) -> None:
     folders.configure("p", budget=1000)
     config = load_p_config(str(folders.p), {"zero_suppression_chance": "0"})
-    with trials_of(folders, replace(config, coterminous=coterminous), 1) as levels:  # type: ignore[arg-type]
+    config = replace(config, coterminous=coterminous, respect_granularity=respect_granularity)
+    with trials_of(folders, config, 1) as levels:
         errors = error_rows(levels, LEVEL)
     assert all(row.published_moe == 0 for row in errors if row.published_cells)
     assert sum(row.published_cells for row in errors if row.size == "all") > 100
