@@ -11,7 +11,7 @@ import pytest
 
 from censafe.errors import UsageError
 from support.commands import CommandLine
-from support.own_records import CELLS, READ, ROWS, own_config, text_of
+from support.own_records import CELLS, READ, ROWS, own_config, text_of, write_country
 
 LIST = [("Île", "N1:E 1"), ("Île", "N1:E 2"), ("Nord", "N1:E 1"), ("Nord", "N2:E 1"), ("Süd", "N9:E 9")]
 
@@ -188,3 +188,31 @@ def test_data_frames_are_read_as_files_are(censafe: CommandLine, tmp_path: Path)
         api.release_records(chosen, {"persons.csv": frames["persons.csv"]}, tmp_path / "more", test_key=1)
     with pytest.raises(UsageError, match="ledger="):
         api.release_records(chosen, frames, tmp_path / "more")
+
+
+def test_every_verb_takes_lists_with_the_codes_of_the_records(
+    censafe: CommandLine, tmp_path: Path, plain_figures: None
+) -> None:
+    data, config, out, zones = (tmp_path / name for name in ("data", "own.toml", "out", "zones.csv"))
+    write_country(data, config)
+    rows = [(region, f"N{east}:E {north}", f"é {north}") for region in ("Nord", "Île") for east in range(5) for north in range(2)]  # fmt: skip
+    zones.write_text(text_of(rows, header=("Région", "grid", "zone")), encoding="utf-8")
+    assert censafe("run", "topdown", config, data, out, "--test-key", 1, "--quiet").code == 0
+    passed_over = "zones.csv: 10 of 20 rows are of no area of the level Grid of this run, such as N0:E 0"
+    made = censafe("tables", out, "--query", "total", "--areas", zones, "--quiet")
+    assert made.code == 0, made.err
+    assert passed_over in made.err
+    assert [row["zone"] for row in csv.DictReader(made.out.splitlines())] == ["é 0", "é 1"]
+    estimated = censafe("estimate", out, "--intervals", "--simulations", 0, "--areas", zones)
+    assert (estimated.code, passed_over in estimated.err) == (0, True), estimated.err
+    intervals = pq.read_table(out / "intervals.parquet").to_pylist()
+    assert {row["geocode"] for row in intervals if row["kind"] == "zone"} == {"é 0", "é 1"}
+    place = tmp_path / "evaluated"
+    evaluated = censafe(
+        "evaluate", "topdown", config, data, place, "--runs", 1, "--workers", 1, "--areas", zones
+    )
+    assert (evaluated.code, passed_over in evaluated.err) == (0, True), evaluated.err
+    zones.write_text("region;zone\nNord;n\n", encoding="utf-8")
+    refused = censafe("tables", out, "--query", "total", "--areas", zones)
+    assert refused.code == 1
+    assert "allowed: a header with geocode or Région, grid" in refused.err

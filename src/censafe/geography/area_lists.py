@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +27,7 @@ from censafe.geography.identifiers import (
     require_known_blocks,
     short_geoids,
 )
+from censafe.geography.own_codes import AREA_CODES, AreaCodes, ListedCodes
 from censafe.geography.packed import PACKED, PackedFile, packed_files
 
 _NAMED: Final = 5
@@ -70,6 +71,7 @@ class ListedBlocks:
     Args:
         blocks: codes as the file has them, shape (rows,).
         areas: codes of areas by kind, empty for none, each of shape (rows,).
+        noun: for one of the blocks; those of a run with codes of its own are areas of its lowest level.
     """
 
     path: Path
@@ -77,6 +79,13 @@ class ListedBlocks:
     numbers: NDArray[np.int64] = field(repr=False)
     areas: dict[str, NDArray[np.str_]] = field(repr=False)
     remarks: tuple[str, ...] = ()
+    noun: str = "block"
+
+    @property
+    def nouns(self) -> str:
+        """For several of them."""
+        first, *rest = self.noun.split(" ", 1)
+        return " ".join([f"{first}s", *rest])
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +96,7 @@ class BlockTable:
         column: name of the column of blocks; for codes that stand in several columns, the first and the last of them.
         areas: columns of codes of areas, by name.
         numbers: which of these a Parquet file has as numbers.
+        own: codes of a run with codes of its own, whose lowest geocodes the blocks are; None for census blocks.
     """
 
     file: PackedFile
@@ -95,13 +105,18 @@ class BlockTable:
     areas: dict[str, pa.ChunkedArray] = field(repr=False)
     numbers: frozenset[str] = frozenset()
     remarks: tuple[str, ...] = ()
+    own: AreaCodes | None = None
 
 
-def block_tables(path: Path, form: GeocodeForm) -> tuple[BlockTable, ...]:
+def block_tables(path: Path, form: GeocodeForm, own: AreaCodes | None = None) -> tuple[BlockTable, ...]:
     """The tables of a file, or of an archive of several, such as the Bureau's of all block assignment files of a state.
 
     A table has any form that :func:`read_table` reads. Blocks are in a column of :data:`BLOCK_COLUMNS`, the first of these that is there, or in the columns of GRF-C. Two columns without
     a header, of which the first row has a block, are read with a remark.
+
+    Args:
+        own: codes of a run with areas of its own. Its lowest areas are blocks; columns with the names of those of its records may have their codes, those of an area
+            above them stand for all inside of it.
     """
     packed = path.suffix.lower() in PACKED
     files = (
@@ -111,10 +126,12 @@ def block_tables(path: Path, form: GeocodeForm) -> tuple[BlockTable, ...]:
     )
     if len(files) < 2:
         only = files[0] if files else PackedFile(path)
-        return (_block_table(path, only, form, read_table(only, "the table of areas")),)
+        return (_block_table(path, only, form, read_table(only, "the table of areas"), own),)
     read = [(file, read_table(file, "the table of areas")) for file in files]
     tables = [
-        _block_table(path, file, form, table) for file, table in read if block_column(table.column_names)
+        _block_table(path, file, form, table, own)
+        for file, table in read
+        if block_column(table.column_names) or (own is not None and own.keys(table.column_names))
     ]
     if not tables:
         names = ", ".join(one.name for one in files[:_NAMED])
@@ -128,7 +145,9 @@ _GRFC_GROUP: Final = 3
 _GRFC_KINDS: Final = ("PLACEFP", "COUSUBFP", "AIANNHCE")
 
 
-def _block_table(path: Path, file: PackedFile, form: GeocodeForm, read: pa.Table) -> BlockTable:
+def _block_table(
+    path: Path, file: PackedFile, form: GeocodeForm, read: pa.Table, own: AreaCodes | None
+) -> BlockTable:
     numbers = frozenset(one.name for one in read.schema if not _is_text(one.type))
     table = _text_columns(read)
     names, remarks = table.column_names, []
@@ -146,6 +165,8 @@ def _block_table(path: Path, file: PackedFile, form: GeocodeForm, read: pa.Table
             blocks,
             {name: table[name] for name in _GRFC_KINDS if name in names},
         )
+    if own is not None:
+        return _own_table(path, file, form, table, numbers, own)
     block = block_column(names, (*BLOCK_COLUMNS, "block"))
     if block is None and len(names) == 2:
         codes = form.pack(_texts(pa.chunked_array([geocode_texts(pa.array(names), form.length)])))
@@ -176,7 +197,55 @@ def _block_table(path: Path, file: PackedFile, form: GeocodeForm, read: pa.Table
     )
 
 
-def read_listed_blocks(path: Path, form: GeocodeForm) -> ListedBlocks:
+def _own_table(
+    path: Path, file: PackedFile, form: GeocodeForm, table: pa.Table, numbers: frozenset[str], own: AreaCodes
+) -> BlockTable:
+    """A table about areas with codes of their own, as one about the lowest of them."""
+    table = _only_lowest(table, own)
+    names = table.column_names
+    block, keys = block_column(names, (*BLOCK_COLUMNS, "block")), own.keys(names)
+    known = ({block} if block else set(keys.values())) - {None}
+    kinds = [name for name in names if name not in known and name.lower() not in (*BLOCK_COLUMNS, "block")]
+    if not known or not kinds or not table.num_rows:
+        what = "no row" if known and kinds else f"no column of {'areas' if known else 'codes'}"
+        raise DataError(
+            f"{path}: {what}; allowed: a header with geocode or {', '.join(own.columns)} (the codes of the records, of the lowest level or a level above) and a column for each kind "
+            f"of area, and a row for each area; {AREA_CODES} of the run lists codes and geocodes"
+        )
+    texts = {name: _texts(plain_areas(table[name])) for name in known}
+    if block is None:
+        listed = own.lowest_of(str(path), {depth: texts[name] for depth, name in keys.items()})
+    else:
+        listed = lowest_areas(path, form, texts[block], own)
+    return BlockTable(
+        file,
+        block or keys[max(keys)],
+        pa.chunked_array([pa.array(listed.geocodes.tolist(), pa.string())]),
+        {name: table[name].take(pa.array(listed.row)) for name in kinds},
+        numbers,
+        listed.remarks,
+        own,
+    )
+
+
+def _only_lowest(table: pa.Table, own: AreaCodes) -> pa.Table:
+    """The rows of the lowest level, and no codes beside their geocodes, where a table is that of the codes of a run with columns beside."""
+    if not {"level", "geocode"} <= set(table.column_names):
+        return table
+    rows = table.filter(pc.equal(table["level"], own.lowest.name))
+    return rows.drop_columns([name for name in ("level", *own.columns) if name in rows.column_names])
+
+
+def lowest_areas(path: Path, form: GeocodeForm, texts: NDArray[np.str_], own: AreaCodes) -> ListedCodes:
+    """Lowest areas by geocodes or by their own codes, whichever more of some texts are."""
+    known = np.isin(texts, own.lowest.geocodes).sum()
+    codes = np.isin(texts, [path[-1] for path in own.lowest.codes]).sum()
+    if codes > known or (not known and (form.pack(texts) < 0).all()):
+        return own.lowest_of(str(path), {len(own.columns) - 1: texts})
+    return ListedCodes(np.arange(len(texts)), texts)
+
+
+def read_listed_blocks(path: Path, form: GeocodeForm, own: AreaCodes | None = None) -> ListedBlocks:
     """Read tables with a column of blocks, and one column with the code of the area for each kind; see :func:`block_tables`.
 
     Codes of the Bureau's block assignment and block equivalency files that are given within a state or county become GEOIDs, with the zeros that
@@ -184,7 +253,7 @@ def read_listed_blocks(path: Path, form: GeocodeForm) -> ListedBlocks:
 
     Source: Census Bureau, "2020 Census Block Assignment Files" (record layout) and congressional district block equivalency files.
     """
-    return listed_tables(path, block_tables(path, form), form)
+    return listed_tables(path, block_tables(path, form, own), form)
 
 
 def listed_tables(path: Path, tables: Sequence[BlockTable], form: GeocodeForm) -> ListedBlocks:
@@ -196,7 +265,9 @@ def listed_tables(path: Path, tables: Sequence[BlockTable], form: GeocodeForm) -
             place, {name: _texts(plain_areas(column)) for name, column in table.areas.items()}
         )
         listed.append(
-            listed_blocks(place, table.column, table.blocks, areas, form, (*table.remarks, *remarks))
+            listed_blocks(
+                place, table.column, table.blocks, areas, form, (*table.remarks, *remarks), table.own
+            )
         )
     if len(listed) == 1:
         return listed[0]
@@ -212,7 +283,7 @@ def listed_tables(path: Path, tables: Sequence[BlockTable], form: GeocodeForm) -
             joined[kind] = np.full(len(numbers), "", codes.dtype)
             joined[kind][np.searchsorted(numbers, one.numbers)] = codes
     remarks = tuple(text for one in listed for text in one.remarks)
-    return ListedBlocks(path, form.unpack(numbers), numbers, joined, remarks)
+    return ListedBlocks(path, form.unpack(numbers), numbers, joined, remarks, listed[0].noun)
 
 
 def _kind_of_file(path: Path, name: str) -> str:
@@ -227,23 +298,28 @@ def listed_blocks(
     areas: dict[str, NDArray[np.str_]],
     form: GeocodeForm,
     remarks: tuple[str, ...] = (),
+    own: AreaCodes | None = None,
 ) -> ListedBlocks:
-    """Blocks of a file with their areas, checked."""
-    numbers = form.pack(_texts(geocode_texts(blocks, form.length)))
+    """Blocks of a file with their areas, checked; of a run with codes of its own, its lowest areas by their geocodes."""
     texts = _texts(plain_codes(blocks))
+    numbers = form.pack(texts if own else _texts(geocode_texts(blocks, form.length)))
     wrong = np.unique(texts[numbers < 0])
     if len(wrong):
         some = ", ".join(text or "an empty one" for text in wrong[:_NAMED].tolist())
         raise DataError(
-            f"{path}: codes in column {column} that are not {block_words(form)} ({int((numbers < 0).sum()):,}), such as {some}; fix: give the code of "
-            "every block as text, with leading zeros, which spreadsheets drop"
+            f"{path}: codes in column {column} that are not {form.words if own else block_words(form)} ({int((numbers < 0).sum()):,}), such as {some}; fix: give the code of "
+            f"every {'area' if own else 'block'} as text, with leading zeros, which spreadsheets drop"
         )
-    if form.alphabet == DIGITS and form.length == max(_CENSUS):
+    census = form.alphabet == DIGITS and own is None
+    if census and form.length == max(_CENSUS):
         require_known_blocks(f"{path}: {column}", numbers, short_geoids(blocks), listed=False)
-    if form.alphabet == DIGITS and form.length in _CENSUS:
+    if census and form.length in _CENSUS:
         areas, more = _as_geoids(path, areas, form.unpack(numbers), assigned=column.lower() == _ASSIGNMENT)
         remarks = (*remarks, *more)
     listed = ListedBlocks(path, texts, numbers, areas, remarks)
+    if own is not None:
+        names = np.array([own.lowest.own.get(text, text) for text in texts.tolist()], np.str_)
+        listed = replace(listed, blocks=names, noun=f"area of the level {own.lowest.name}")
     _refuse_repeated(listed)
     return listed
 
@@ -264,22 +340,27 @@ def kinds_of_blocks(
     place = np.minimum(np.searchsorted(blocks, listed.numbers), len(blocks) - 1)
     known = blocks[place] == listed.numbers
     if not known.any():
+        fix = (
+            f"the blocks of its states, as {block_words(form)}"
+            if listed.noun == "block"
+            else f"codes of its own, or geocodes of {form.words}, as in its {AREA_CODES}"
+        )
         raise DataError(
-            f"{listed.path}: none of the {len(known):,} rows is a block of this run; fix: give the blocks of its states, as {block_words(form)}"
+            f"{listed.path}: none of the {len(known):,} rows is {'a' if listed.noun == 'block' else 'an'} {listed.noun} of this run; fix: give {fix}"
         )
     kinds: list[AreaKind] = []
     remarks = [*listed.remarks]
     if not known.all():
         other = listed.blocks[~known]
         remarks.append(
-            f"{listed.path.name}: {len(other):,} of {len(known):,} rows are of blocks that this run "
+            f"{listed.path.name}: {len(other):,} of {len(known):,} rows are of {listed.nouns} that this run "
             f"{'has no records of' if counted else 'does not have'}, such as {other[0]}, and are passed over."
         )
     for name, own in listed.areas.items():
         inside = known & (own != "")
         if not inside.any():
             raise DataError(
-                f"{listed.path}: {name}: no block of this run is in an area of it; fix: give areas of its states, or leave {name} out"
+                f"{listed.path}: {name}: no {listed.noun} of this run is in an area of it; fix: give areas of its states, or leave {name} out"
             )
         codes, area = np.unique(own[inside], return_inverse=True)
         area_of = np.full(len(blocks), -1)
@@ -288,25 +369,25 @@ def kinds_of_blocks(
         lost = np.setdiff1d(own[own != ""], codes)
         if len(lost):
             remarks.append(
-                f"{listed.path.name}: {len(lost):,} areas of {name} have no block of this run and no numbers, such as {', '.join(lost[:_NAMED].tolist())}."
+                f"{listed.path.name}: {len(lost):,} areas of {name} have no {listed.noun} of this run and no numbers, such as {', '.join(lost[:_NAMED].tolist())}."
             )
         outside = int((area_of < 0).sum())
         if outside:
             remarks.append(
-                f"{listed.path.name}: {outside:,} of {len(blocks):,} blocks are in no area of {name}."
+                f"{listed.path.name}: {outside:,} of {len(blocks):,} {listed.nouns} are in no area of {name}."
             )
     return tuple(kinds), tuple(remarks)
 
 
 def read_block_areas(
-    path: Path, blocks: NDArray[np.int64], form: GeocodeForm
+    path: Path, blocks: NDArray[np.int64], form: GeocodeForm, own: AreaCodes | None = None
 ) -> tuple[tuple[AreaKind, ...], tuple[str, ...]]:
     """The areas that a table gives some blocks: :func:`read_listed_blocks`, then :func:`kinds_of_blocks`.
 
     Args:
         blocks: geocodes as numbers, rising, shape (n,).
     """
-    return kinds_of_blocks(read_listed_blocks(path, form), blocks, form)
+    return kinds_of_blocks(read_listed_blocks(path, form, own), blocks, form)
 
 
 def areas_of_list(path: Path, form: GeocodeForm) -> tuple[NDArray[np.int64], tuple[AreaKind, ...]]:
@@ -383,7 +464,7 @@ def _refuse_repeated(listed: ListedBlocks) -> None:
         places = "" if kind is None else f" in {' and '.join(one or 'none' for one in kind[rows].tolist())}"
         words.append(f"{listed.blocks[rows[0]]}{places}")
     raise DataError(
-        f"{listed.path}: blocks there twice ({len(repeated):,}), such as {', '.join(words)}; fix: one row for each block, and a column "
+        f"{listed.path}: {listed.nouns} there twice ({len(repeated):,}), such as {', '.join(words)}; fix: one row for each of them, and a column "
         "for each kind where areas overlap"
     )
 

@@ -15,6 +15,7 @@ from censafe.evaluation.areas.areas import ComparedAreas, areas_of_codes
 from censafe.geography.area_lists import BlockTable, block_tables, listed_tables
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.identifiers import no_area
+from censafe.geography.own_codes import AreaCodes
 from censafe.geography.prim_areas import district_codes
 from censafe.geography.spines.tree import Spine
 
@@ -51,14 +52,17 @@ def area_kinds(path: Path, spine: Spine) -> tuple[str, ...]:
     return tuple(_kind(name) for table in _tables(path, spine) for name in table.areas)
 
 
-def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tuple[ComparedAreas, ...]:
+def read_area_lists(
+    path: Path, spine: Spine, columns: Sequence[str] = (), own: AreaCodes | None = None
+) -> tuple[ComparedAreas, ...]:
     """Read which areas every block lies in, for several kinds of areas of a file.
 
     Args:
         path: any list of :func:`censafe.geography.area_lists.block_tables`; codes of :func:`censafe.geography.identifiers.no_area` mean that the block lies in none.
         columns: kinds of areas; all without.
+        own: codes of areas of records with codes of their own.
     """
-    listed = listed_tables(path, _tables(path, spine), spine.leaf.form)
+    listed = listed_tables(path, _tables(path, spine, own), spine.leaf.form)
     codes = {_kind(name): own for name, own in listed.areas.items()}
     kinds = tuple(columns) or tuple(codes)
     missing = [one for one in kinds if one not in codes]
@@ -78,7 +82,7 @@ def _kind(name: str) -> str:
     return _KINDS.get(name.lower(), name)
 
 
-def _tables(path: Path, spine: Spine) -> list[BlockTable]:
+def _tables(path: Path, spine: Spine, own: AreaCodes | None = None) -> list[BlockTable]:
     """The tables of a list without columns of numbers and those with the codes of levels."""
     levels = {name.lower() for name in spine.names}
     return [
@@ -90,13 +94,15 @@ def _tables(path: Path, spine: Spine) -> list[BlockTable]:
                 if name.lower() not in levels and name not in table.numbers
             },
         )
-        for table in block_tables(path, spine.leaf.form)
+        for table in block_tables(path, spine.leaf.form, own)
     ]
 
 
-def read_named_lists(spine: Spine, files: Sequence[Path]) -> tuple[ComparedAreas, ...]:
+def read_named_lists(
+    spine: Spine, files: Sequence[Path], own: AreaCodes | None = None
+) -> tuple[ComparedAreas, ...]:
     """All areas of some files, each kind once."""
-    lists = [one for path in files for one in read_area_lists(path, spine)]
+    lists = [one for path in files for one in read_area_lists(path, spine, own=own)]
     names = [one.level for one in lists]
     wrong = sorted({name for name in names if names.count(name) > 1 or name in spine.names})
     if wrong:

@@ -40,6 +40,7 @@ from censafe.evaluation.topdown.population import (
     described_histograms,
 )
 from censafe.evaluation.topdown.runs import RunRequest, RunSeries, SourceOf, read_runs, run_all
+from censafe.geography.own_codes import AREA_CODES, AreaCodes
 from censafe.model import CellQuery
 from censafe.model.safe_text import file_name
 from censafe.products.run.options import ReadOptions
@@ -183,7 +184,9 @@ def evaluate_topdown(
             reading.observer.remark(words)
     if standing is Confidentiality.PUBLIC:
         return evaluate_noise(population.config, population.areas, out, reading)
-    lists = read_named_lists(population.pairs[population.main.name].spine, areas)
+    codes = population.loaded.area_files.get(AREA_CODES)
+    own = None if codes is None else AreaCodes.of_text(codes)
+    lists = read_named_lists(population.pairs[population.main.name].spine, areas, own)
     for words in dict.fromkeys(words for one in lists for words in one.remarks):
         reading.observer.remark(words)
     with evaluation_folder(

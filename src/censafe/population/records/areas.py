@@ -6,8 +6,7 @@ the areas of one area above it, in the order of the codes. So geocodes are cut b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from itertools import pairwise
 
 import duckdb
@@ -16,16 +15,10 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.geography.geocodes import unpack_geocodes
-from censafe.model.safe_text import csv_text
+from censafe.geography.own_codes import AreaCodes, AreaLevel
 from censafe.population.files.relation import engine_errors, one_row, quote_list
 from censafe.population.findings import Finding, stated
-from censafe.population.records.layout import (
-    AREA_CODES,
-    LONGEST_CODE,
-    OTHER_AREAS,
-    AreaRule,
-    TextForm,
-)
+from censafe.population.records.layout import LONGEST_CODE, AreaRule, TextForm
 from censafe.population.records.sources import Scanned, identifier
 
 MOST_COMBINATIONS = 20_000_000
@@ -34,59 +27,6 @@ OTHER_TREE = "other_tree"
 """Table of the engine with the areas of another tree: a column for each of its columns."""
 LEAVES = "leaves"
 """Table of the engine with the lowest areas: a column for each level, ``leaf`` (position in the order of the codes) and ``geocode``."""
-
-
-@dataclass(frozen=True)
-class AreaLevel:
-    """The areas of one level.
-
-    Args:
-        geocodes: text of one length, rising, shape (areas,).
-        codes: of the areas and of those above them, as the files have them, one row an area.
-    """
-
-    name: str
-    geocodes: NDArray[np.str_] = field(repr=False)
-    codes: tuple[tuple[str, ...], ...] = field(repr=False)
-
-
-@dataclass(frozen=True)
-class AreaCodes:
-    """Public. Codes and geocodes of all areas, the widest level first.
-
-    Args:
-        others: by column of another tree, codes of the areas in which the lowest areas lie.
-    """
-
-    columns: tuple[str, ...]
-    levels: tuple[AreaLevel, ...]
-    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
-
-    @property
-    def names(self) -> dict[str, str]:
-        """Code of every area, by geocode."""
-        return {
-            geocode: codes[-1]
-            for level in self.levels
-            for geocode, codes in zip(level.geocodes.tolist(), level.codes, strict=True)
-        }
-
-    @property
-    def files(self) -> dict[str, str]:
-        """Files of a run folder, by name: every area with its codes, and every lowest area with those of another tree in which it lies."""
-        if not self.others:
-            return {AREA_CODES: self._table()}
-        rows = zip(self.levels[-1].geocodes.tolist(), *self.others.values(), strict=True)
-        return {AREA_CODES: self._table(), OTHER_AREAS: csv_text([("geocode", *self.others), *rows])}
-
-    def _table(self) -> str:
-        rows = [("level", "geocode", *self.columns)]
-        for level in self.levels:
-            rows += [
-                (level.name, geocode, *codes, *[""] * (len(self.columns) - len(codes)))
-                for geocode, codes in zip(level.geocodes.tolist(), level.codes, strict=True)
-            ]
-        return csv_text(rows)
 
 
 def path_columns(rule: AreaRule) -> list[str]:

@@ -19,10 +19,6 @@ DELIMITERS: Final = (",", ";", "|", "\t")
 LONGEST_CODE: Final = 64
 RECORDS: Final = "records"
 """In the place of a list of areas: the areas that have records are the list."""
-AREA_CODES: Final = "areas.csv"
-"""Codes and geocodes of all areas, in the folder of a run."""
-OTHER_AREAS: Final = "other_areas.csv"
-"""Areas of the other tree in which each lowest area lies: a list for ``--areas``."""
 
 Table = Literal["persons", "households"]
 TABLES: Final[tuple[Table, ...]] = ("persons", "households")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
+from censafe.geography.own_codes import AreaCodes
 from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model.sparse import ExactHistograms
 from censafe.population.blocks.layout import MOST_COUNT, BlockData, histograms_of, zero_findings
@@ -19,7 +20,6 @@ from censafe.population.files.relation import engine_errors, one_row, quote_list
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal, stated
 from censafe.population.records.areas import (
     LEAVES,
-    AreaCodes,
     list_areas,
     path_columns,
     path_sql,

@@ -19,13 +19,13 @@ from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.whole_tree.information import linear_tree
 from censafe.estimation.topdown.whole_tree.sums import Functionals
+from censafe.geography.own_codes import AreaCodes
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import LevelRule, Spine
 from censafe.model.observer import SilentObserver
 from censafe.model.sparse import ExactHistograms
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram
 from censafe.planning.prices.extras import AreaErrors
-from censafe.population.records.areas import AreaCodes
 from censafe.population.records.layout import AreaRule, RecordLayout
 from censafe.population.records.reader import read_records, require_readable
 from censafe.privacy.measure.histograms import level_variances

@@ -10,6 +10,7 @@ from censafe.errors import UsageError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.whole_tree.information import informed
+from censafe.geography.own_codes import AreaCodes
 from censafe.model.entries import nearest
 from censafe.model.plan import NoiseSource
 from censafe.model.topdown.level_measurements import LevelMeasurements
@@ -67,7 +68,9 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
         verify_outputs(out, replace(manifest, parts=(), outputs=own))
         intervals = None
         if options.intervals is not None:
-            interval_source = IntervalSource(config, estimates, read, options.workers, names)
+            interval_source = IntervalSource(
+                config, estimates, read, options.workers, names, AreaCodes.of_run(out)
+            )
             intervals = write_intervals(
                 folder.staging, interval_source, options.intervals, stamp=manifest.stamp, observer=observer
             )

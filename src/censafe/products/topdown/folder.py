@@ -24,6 +24,7 @@ from censafe.estimation.topdown.levels.facts import (
 )
 from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits
 from censafe.estimation.topdown.whole_tree.upward import Children, LowerLevel
+from censafe.geography.own_codes import AREA_CODES, OTHER_AREAS
 from censafe.geography.regions import states
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.tree import Spine, build_spine
@@ -31,7 +32,6 @@ from censafe.model import PartPlan, SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
-from censafe.population.records.layout import AREA_CODES, OTHER_AREAS
 from censafe.products.run.measurement_store import MeasurementFiles
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules

@@ -8,10 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from censafe.errors import OverspendError, UsageError
+from censafe.geography.own_codes import OTHER_AREAS
 from censafe.model.ahead import compile_ahead
 from censafe.planning.numbers import loss_text
 from censafe.population.findings import Finding
-from censafe.population.records.layout import OTHER_AREAS
 from censafe.products.run.account import one_file
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.measurement_store import MeasurementStore

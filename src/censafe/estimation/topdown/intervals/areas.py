@@ -24,6 +24,7 @@ from censafe.estimation.topdown.whole_tree.sums import (
 )
 from censafe.geography.area_lists import read_block_areas
 from censafe.geography.area_names import AreaNames
+from censafe.geography.own_codes import AreaCodes
 from censafe.geography.spines.paths import RunSpine
 from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
@@ -84,7 +85,11 @@ class AreaEstimates:
 
 
 def area_sets(
-    run: RunSpine, listed: Path | None, observer: Observer, areas: AreaNames | None = None
+    run: RunSpine,
+    listed: Path | None,
+    observer: Observer,
+    areas: AreaNames | None = None,
+    own: AreaCodes | None = None,
 ) -> tuple[AreaSet, ...]:
     """All kinds of areas of a run, the widest level first, the areas of the list last."""
     known = areas or AreaNames()
@@ -92,7 +97,7 @@ def area_sets(
     if listed is None:
         return tuple(sets)
     leaf = run.standard.leaf
-    kinds, remarks = read_block_areas(listed, leaf.codes, leaf.form)
+    kinds, remarks = read_block_areas(listed, leaf.codes, leaf.form, own)
     taken = {one.kind for one in sets}
     for kind in kinds:
         if kind.name in taken:

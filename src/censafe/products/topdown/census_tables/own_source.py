@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, UsageError
 from censafe.geography.area_names import NAMES, AreaNames, read_area_names
+from censafe.geography.own_codes import AreaCodes
 from censafe.model.cells.counting import AreaBlocks
 from censafe.model.cells.lines import CensusTable
 from censafe.model.entries import nearest
@@ -36,6 +37,7 @@ class OwnSource(TableSource):
         self.lowest = list(self._levels)[-1]
         path = run / NAMES
         self.names = AreaNames(read_area_names(path) if path.exists() else {}, census=False)
+        self.own = AreaCodes.of_run(run)
         self.stamp = manifest.stamp
 
     @property

@@ -17,9 +17,16 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError, UsageError
-from censafe.geography.area_lists import ListedBlocks, listed_blocks, read_listed_blocks, read_text_columns
+from censafe.geography.area_lists import (
+    ListedBlocks,
+    listed_blocks,
+    lowest_areas,
+    read_listed_blocks,
+    read_text_columns,
+)
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import block_column
+from censafe.geography.own_codes import AreaCodes
 from censafe.geography.parquet_tables import require_plausible_size
 from censafe.model.parsing import MOST_POLYGON_BYTES, parse_json, read_text
 from censafe.products.topdown.census_tables.source import Geography, TableSource
@@ -258,8 +265,10 @@ def listed_areas(
             raise UsageError(
                 f"{areas}: `area_property` names a property of polygons; the columns of a list are its kinds of areas"
             )
-        return source.listed(partial(read_listed_blocks, areas), state)
-    return source.listed(partial(_blocks_inside, areas, read_shapes(areas, area_property), points), state)
+        return source.listed(partial(read_listed_blocks, areas, own=source.own), state)
+    return source.listed(
+        partial(_blocks_inside, areas, read_shapes(areas, area_property), points, own=source.own), state
+    )
 
 
 def _holds_polygons(path: Path) -> bool:
@@ -281,7 +290,9 @@ def _holds_polygons(path: Path) -> bool:
     return kind in _FILES
 
 
-def _blocks_inside(path: Path, shapes: AreaShapes, points: Path, form: GeocodeForm) -> ListedBlocks:
+def _blocks_inside(
+    path: Path, shapes: AreaShapes, points: Path, form: GeocodeForm, own: AreaCodes | None
+) -> ListedBlocks:
     """The blocks with the area in which their point lies, as ``area``.
 
     Args:
@@ -290,7 +301,7 @@ def _blocks_inside(path: Path, shapes: AreaShapes, points: Path, form: GeocodeFo
     """
     from matplotlib.path import Path as Outline
 
-    column, blocks, places = _points(points)
+    column, blocks, places = _points(points, own)
     east = np.argsort(places[:, 0])
     blocks, places = blocks[east], places[east]
     area = np.full(len(blocks), "", object)
@@ -298,10 +309,10 @@ def _blocks_inside(path: Path, shapes: AreaShapes, points: Path, form: GeocodeFo
         inside = np.zeros(len(blocks), np.bool_)
         for outer, *holes in polygons:
             near = _near(places, outer)
-            own = Outline(outer).contains_points(places[near])
+            here = Outline(outer).contains_points(places[near])
             for hole in holes:
-                own &= ~Outline(hole).contains_points(places[near])
-            inside[near[own]] = True
+                here &= ~Outline(hole).contains_points(places[near])
+            inside[near[here]] = True
         twice = np.flatnonzero(inside & (area != ""))
         if len(twice):
             examples = ", ".join(
@@ -317,15 +328,18 @@ def _blocks_inside(path: Path, shapes: AreaShapes, points: Path, form: GeocodeFo
             "longitude and latitude in degrees"
         )
     listed = np.array(area.tolist(), np.str_)
-    blocks_of_areas = listed_blocks(
-        points, column, pa.chunked_array([pa.array(blocks.tolist())]), {"area": listed}, form
-    )
+    rows, remarks = np.arange(len(blocks)), shapes.remarks
+    if own is not None:
+        lowest = lowest_areas(points, form, blocks, own)
+        rows, blocks, remarks = lowest.row, lowest.geocodes, (*remarks, *lowest.remarks)
+    codes = pa.chunked_array([pa.array(blocks.tolist())])
+    blocks_of_areas = listed_blocks(points, column, codes, {"area": listed[rows]}, form, own=own)
     empty = sorted(set(shapes.polygons) - set(listed.tolist()))
     if empty:
         some = ", ".join(empty[:_EXAMPLES])
         words = f"{path.name}: {len(empty):,} of {len(shapes.polygons):,} areas hold the point of no block and have no numbers, such as {some}."
-        return replace(blocks_of_areas, remarks=(*shapes.remarks, words))
-    return replace(blocks_of_areas, remarks=shapes.remarks)
+        return replace(blocks_of_areas, remarks=(*remarks, words))
+    return replace(blocks_of_areas, remarks=remarks)
 
 
 def _near(places: NDArray[np.float64], ring: Ring) -> NDArray[np.int64]:
@@ -336,7 +350,7 @@ def _near(places: NDArray[np.float64], ring: Ring) -> NDArray[np.int64]:
     return first + np.flatnonzero((latitude >= south) & (latitude <= north))
 
 
-def _points(path: Path) -> tuple[str, NDArray[np.str_], NDArray[np.float64]]:
+def _points(path: Path, own: AreaCodes | None) -> tuple[str, NDArray[np.str_], NDArray[np.float64]]:
     """Name of the column of blocks, its codes, and longitudes and latitudes."""
     if path.suffix.lower() in _FILES:
         frame = _frame(path, geometry=False)
@@ -345,6 +359,8 @@ def _points(path: Path) -> tuple[str, NDArray[np.str_], NDArray[np.float64]]:
         table = read_text_columns(path, "the file of points").to_pydict()
     upper = {name.strip().upper(): name for name in table}
     block = block_column(table)
+    if block is None and own is not None:
+        block = own.keys(list(table)).get(len(own.columns) - 1)
     latitude, longitude = (
         next((upper[name] for name in allowed if name in upper), None)
         for allowed in (_LATITUDES, _LONGITUDES)

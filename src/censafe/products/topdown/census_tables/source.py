@@ -17,6 +17,7 @@ from censafe.geography.area_lists import ListedBlocks, kinds_of_blocks
 from censafe.geography.area_names import NAMES, AreaNames, read_area_names
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE
+from censafe.geography.own_codes import AreaCodes
 from censafe.model.cells.counting import AreaBlocks, tabulated
 from censafe.model.cells.lines import CensusTable
 from censafe.model.entries import nearest
@@ -71,6 +72,8 @@ class TableSource(ABC):
 
     names: AreaNames
     """What stands beside geocodes."""
+    own: AreaCodes | None = None
+    """Codes of areas of a run with codes of its own."""
     stamp: Stamp | None
     """Of a test key or of published data; None for any other release."""
     recognized: str = ""
@@ -210,6 +213,7 @@ class SourceWithIntervals(TableSource):
         super().__init__(source.product, source.place)
         self._source = source
         self.names = source.names
+        self.own = source.own
         self.stamp = source.stamp
         self.recognized = source.recognized
         self.lowest = source.lowest

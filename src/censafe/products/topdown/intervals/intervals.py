@@ -20,6 +20,7 @@ from censafe.estimation.topdown.whole_tree.downward import LinearTree
 from censafe.estimation.topdown.whole_tree.information import linear_tree
 from censafe.estimation.topdown.whole_tree.sums import Functionals
 from censafe.geography.area_names import AreaNames
+from censafe.geography.own_codes import AreaCodes
 from censafe.geography.regions import states
 from censafe.model import CellQuery, SparseLevel
 from censafe.model.arrays import Integers
@@ -154,6 +155,7 @@ class IntervalSource:
 
     Args:
         read: the measurements of a level; it is called once more for each.
+        own: codes of areas of a run with codes of its own.
     """
 
     config: TopdownConfig
@@ -161,6 +163,7 @@ class IntervalSource:
     read: Callable[[LevelWorkload], LevelMeasurements]
     workers: int = 1
     names: Mapping[str, str] | None = None
+    own: AreaCodes | None = None
 
     @property
     def areas(self) -> AreaNames:
@@ -223,7 +226,7 @@ def write_intervals(
 ) -> dict[str, Any]:
     """Write the table of intervals, its codebook, and a page for each state, into ``staging``."""
     queries = chosen_queries(source.config, options.queries)
-    sets = area_sets(source.public.run, options.areas, observer, source.areas)
+    sets = area_sets(source.public.run, options.areas, observer, source.areas, source.own)
     counted = {}
     for name, own in queries.items():
         if own:
