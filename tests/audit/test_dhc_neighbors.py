@@ -1,7 +1,5 @@
 """One record of the DHC replaced: what all levels measure of it by counting, and the budget along every path from root to block."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple

@@ -4,8 +4,6 @@ All files of a few persons and of two households are written and read. Two files
 records of two households changed; they are compared where all exact answers are the same.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from fractions import Fraction

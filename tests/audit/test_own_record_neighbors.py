@@ -1,7 +1,5 @@
 """Neighboring files of one's own, through the reader: the stated loss holds for every change of one person and of the records of two households."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 from pathlib import Path

@@ -4,8 +4,6 @@ Records of persons and units are written, read by the reader of the product and 
 one answer of a person changes, or a person or a household is in another unit, and the records of the units follow.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping

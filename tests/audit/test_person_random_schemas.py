@@ -4,8 +4,6 @@ All pairs of a record before and after in all pairs of blocks, and all changes o
 written and read again, and its loss taken from what the reader makes of it.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from dataclasses import dataclass, replace

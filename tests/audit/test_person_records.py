@@ -4,8 +4,6 @@ Populations of persons and units are written, read by the reader of the product 
 one in any unit, and the records of the unit left and of the unit entered change in any answers. What is exact stays, or the pair does not count.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator

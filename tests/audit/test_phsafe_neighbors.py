@@ -4,8 +4,6 @@ The claims are those of ``products/phsafe/sensitivity.py``; the answers are thos
 uses, before noise. Nothing here trusts the written proofs.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 The counts come from the record-by-record reference, which property tests hold against the counting code.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Callable

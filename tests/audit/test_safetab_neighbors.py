@@ -4,8 +4,6 @@ The answers are those of the counting code that a release uses, before noise; th
 ``products/detailed/codes/stability.py`` and the costs of ``products/detailed/plan.py``. Nothing here trusts the written proofs.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Brute force over permutations: one exchange of two records changes no output's probability by more than the accountant of permutation swapping says."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from fractions import Fraction

@@ -4,8 +4,6 @@ The changes: a record has another value of one attribute; is in another block; c
 blocks are exact; a person who lives alone moves into a vacant unit. Noise laws are those that the run draws from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction

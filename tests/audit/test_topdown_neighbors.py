@@ -4,8 +4,6 @@ The record moves from any block to any block of its state, to any cell that its 
 counts of units unchanged. Whatever is measured is taken from the exact side of the mechanism itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction

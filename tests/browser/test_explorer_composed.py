@@ -1,7 +1,5 @@
 """The page's exact composition of the noise is that of Python, and working it out holds no edit up."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

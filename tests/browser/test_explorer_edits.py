@@ -1,7 +1,5 @@
 """Edits of the explorer page: both ways, switches, settings, bad input, undo, links and saved files."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

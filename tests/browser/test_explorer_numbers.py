@@ -1,7 +1,5 @@
 """The numbers on the explorer page are those of Python and of the papers."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

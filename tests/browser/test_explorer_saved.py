@@ -1,7 +1,5 @@
 """Whatever is edited on the explorer page, a file that it saves is read by ``plan`` and has the page's numbers."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The explorer page asks nobody for anything, is quick, and can be used with keyboard, screen reader, zoom and phone."""
 
-from __future__ import annotations
-
 import re
 import statistics
 import threading

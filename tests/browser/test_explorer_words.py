@@ -1,7 +1,5 @@
 """Words of a configuration on the explorer page: definition of privacy, sensitivity, groups of a record; both ways, saved and undone."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every kind of page in a browser, narrow and wide, light and dark: nothing overflows, is cut off, lies on something else, or cannot be seen."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

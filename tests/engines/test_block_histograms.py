@@ -1,7 +1,5 @@
 """Block histograms counted on the workers of every engine: the same cells and the same messages as in this process."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Ctrl-C while an engine computes."""
 
-from __future__ import annotations
-
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor

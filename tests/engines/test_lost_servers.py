@@ -1,7 +1,5 @@
 """A server that is killed, one that does not answer, and ones that integers cannot be left to."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

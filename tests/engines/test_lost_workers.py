@@ -1,7 +1,5 @@
 """A worker process of Apache Spark that is killed in the middle of a task: the task is done elsewhere, and counts once."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

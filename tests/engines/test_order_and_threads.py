@@ -1,7 +1,5 @@
 """The same counts whatever the order of the rows, the number of threads, or the cut into parts."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

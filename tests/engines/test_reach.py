@@ -1,7 +1,5 @@
 """Who can reach a server that is started for a run: the process of the run, and nobody else."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

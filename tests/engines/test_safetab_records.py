@@ -1,7 +1,5 @@
 """SafeTab's records on every engine: the same findings, records, combinations of codes and examples as on DuckDB."""
 
-from __future__ import annotations
-
 import csv
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """Every engine gives the integers and the messages of DuckDB, row for row."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from contextlib import closing

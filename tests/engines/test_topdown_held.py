@@ -1,7 +1,5 @@
 """Levels under exact sums (the DHC) on the workers of every engine: the integers of one thread, reports included."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

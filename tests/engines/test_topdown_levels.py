@@ -1,7 +1,5 @@
 """Levels of TopDown on the workers of every engine: the integers of one thread, whoever does which parents, and however often."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every table and cell of the published layout of the DHC is defined, under its name, label and title."""
 
-from __future__ import annotations
-
 import csv
 
 import pytest

@@ -1,7 +1,5 @@
 """The plan of the Demographic and Housing Characteristics File, number by number, against the production strategies."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction

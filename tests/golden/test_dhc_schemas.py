@@ -1,7 +1,5 @@
 """Recodes, edit rules and levels of the Demographic and Housing Characteristics File, against those of the production code."""
 
-from __future__ import annotations
-
 import csv
 import json
 from typing import Any

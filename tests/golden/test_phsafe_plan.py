@@ -1,7 +1,5 @@
 """The PHSafe paper's Table 10, from the shipped configuration, digit for digit."""
 
-from __future__ import annotations
-
 import csv
 from fractions import Fraction
 

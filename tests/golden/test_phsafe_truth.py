@@ -1,7 +1,5 @@
 """The Bureau's non-private golden tables, and those of the synthetic population, reproduced by the truth."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

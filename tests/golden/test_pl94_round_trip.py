@@ -1,7 +1,5 @@
 """Published redistricting data through all files of TopDown and back: nothing is lost on the way."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

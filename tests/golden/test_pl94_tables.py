@@ -1,7 +1,5 @@
 """Redistricting tables computed from histograms equal the published ones, item by item."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the studies printed, found again: the power table of the slides, Table 1 of Petti & Flaxman, the variance they mean."""
 
-from __future__ import annotations
-
 import csv
 import json
 from fractions import Fraction

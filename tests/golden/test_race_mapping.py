@@ -1,7 +1,5 @@
 """Codes to iterations: the twelve cases vetted by the Bureau, and the figures of the production universe."""
 
-from __future__ import annotations
-
 import csv
 from importlib.resources import files
 

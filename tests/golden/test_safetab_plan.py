@@ -1,7 +1,5 @@
 """The SafeTab-H paper's Table 9 and the production figures, from the shipped configurations, digit for digit."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """True counts of SafeTab against the published truth of the reference population, through the reader and the engine."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from pathlib import Path

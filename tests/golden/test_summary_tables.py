@@ -1,7 +1,5 @@
 """The project's description of the summary metrics against the Bureau's workbook: words, shapes and order of all 183 tables."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

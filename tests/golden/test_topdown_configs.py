@@ -1,7 +1,5 @@
 """The shipped configurations for other areas and schemas have the budgets of production."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

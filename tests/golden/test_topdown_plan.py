@@ -1,7 +1,5 @@
 """The production budgets, their noise and what they mean, digit for digit, from the shipped configurations."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Counting and table choice of SafeTab against a reading of the specification in plain Python."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """At State and County, estimates of the DHC are about as close to the truth as its own measurements."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Errors of the DHC at counties that hold the same records in few blocks or in many."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -6,8 +6,6 @@ four standard errors: fewer than 1 of 10,000 runs of the suite where intervals a
 points off the 90% intervals and are found; the planted defect is that.
 """
 
-from __future__ import annotations
-
 import sys
 from itertools import groupby
 from pathlib import Path

@@ -4,8 +4,6 @@ Every estimate is compared at five or more of its own standard deviations, found
 chance below one in 100,000 a comparison. A loss that is off by a tenth is caught at every z.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

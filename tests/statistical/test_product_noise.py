@@ -6,8 +6,6 @@ standard deviation in one query of 60 draws or more, and equal noise in two quer
 addresses; both are planted below, and must be rejected.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace

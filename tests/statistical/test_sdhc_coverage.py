@@ -7,8 +7,6 @@ False alarms: with more than 2,800 cells and 200 repetitions a standard error is
 10^100. Smallest defect: 0.01 of coverage; swapping the two predictions, or 88% intervals, are found.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """A program in a process of its own, which a test may kill: forked from one that has imported the package, since imports take longer than most runs."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

@@ -1,7 +1,5 @@
 """The shipped tables of blocks, as one workload."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from censafe.attack.tables import Workload, chosen_tables

@@ -1,7 +1,5 @@
 """Debian's Chromium for tests of pages, and the explorer page in it."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os

@@ -4,8 +4,6 @@ Every partition has integers of other widths, rows in any order, folders by stat
 published redistricting counts and the bounds by facility; state totals, geography and configuration are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Run the command line inside the test process, and small configurations for it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from contextlib import redirect_stderr, redirect_stdout

@@ -1,7 +1,5 @@
 """Compile every kernel once before tests are traced: those with a signature from both ends of the list, the others by small runs beside them."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import subprocess

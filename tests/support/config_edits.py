@@ -1,7 +1,5 @@
 """Edits of a configuration in its Bureau form, to break one rule at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An independent check of PHSafe records: one loop per rule C1 to C12, over plain text rows."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping

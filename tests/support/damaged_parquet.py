@@ -1,7 +1,5 @@
 """Parquet files that a byte has damaged where no reader looks by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

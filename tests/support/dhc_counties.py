@@ -1,7 +1,5 @@
 """Counties of one state that differ in one thing alone: their blocks, their persons, or their kinds of group quarters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Exact block histograms of a population drawn in memory, without files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every engine that is installed, and random PHSafe inputs with faults of many kinds."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -1,7 +1,5 @@
 """The page of an evaluation, as its reader and its folder have it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.commands import CommandLine

@@ -1,7 +1,5 @@
 """Which tests ``make test`` leaves to ``make test-every``: tests/every.txt."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small countries in memory whose configuration publishes answers of queries exactly, and their records with everything that is known of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Random spines whose blocks have facilities, and what can be split there, found by trying everything."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import product

@@ -1,7 +1,5 @@
 """Relations between persons and households of every block, counted in the microdata alone: plain loops over plain text rows."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter, defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fixed-width records for tests: lines, small extracts of 1940, small Census Edited Files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A census that no file of the package knows: its levels, schemas, kinds of quarters, constraints and layouts are one TOML file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Levels and noisy groups drawn with a seed, for everything that follows measurement."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """Confidential groups made up for the tests of the mechanisms."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Block histograms for tests: schemas, small files and dense views."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Small trees of geounits with noisy answers, and generalized least squares on all of their cells at once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

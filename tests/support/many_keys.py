@@ -1,7 +1,5 @@
 """Noise of whole products under many test keys: every part measured as in a release, less the private truth."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

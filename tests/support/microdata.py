@@ -1,7 +1,5 @@
 """Shipped files of microdata, written and checked by the names of their layouts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

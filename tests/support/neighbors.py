@@ -5,8 +5,6 @@ its own household keys, the same in both datasets, so one count of all "before" 
 datasets gives the differences of thousands of pairs.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

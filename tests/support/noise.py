@@ -1,7 +1,5 @@
 """Oracles and fixtures of the noise tests: golden tables, high-precision sums, keys with known bytes."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import mpmath

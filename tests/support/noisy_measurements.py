@@ -1,7 +1,5 @@
 """Small noisy measurements of three levels, and public files of them with the quirks of files by others."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 from typing import Any

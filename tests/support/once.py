@@ -1,7 +1,5 @@
 """A folder that all workers of a test run share, made by the first one that needs it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

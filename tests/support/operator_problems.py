@@ -1,7 +1,5 @@
 """Random passes of a parent in operator form, and slow exact answers of the same problem."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

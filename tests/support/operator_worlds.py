@@ -1,7 +1,5 @@
 """Small populations with schemas, spines, passes and noise, estimated in operator form from the root down."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

@@ -9,8 +9,6 @@ The commands are in tests/golden/output_cases.txt; noise is drawn under test key
 (tests/support/output_text.py).
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import hashlib

@@ -1,7 +1,5 @@
 """The text of an output that two runs of one version have in common: dates, times, durations, versions, machines and folders are masked."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import hashlib

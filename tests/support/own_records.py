@@ -1,7 +1,5 @@
 """Records of a small country in files of its own: configurations, and counts that a plain loop over the rows gives."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path

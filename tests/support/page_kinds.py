@@ -1,7 +1,5 @@
 """One small page of every kind that the software writes, each made when it is needed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What is wrong with the layout of a page in a browser: overflow, clipped text, boxes of text on each other, and contrast."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final, Literal
 

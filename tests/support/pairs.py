@@ -1,7 +1,5 @@
 """Small pairs of true and published block histograms."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

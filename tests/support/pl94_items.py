@@ -1,7 +1,5 @@
 """Items of the redistricting tables for tests, P1 to P5 of persons and H1 of housing units."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """The redistricting configuration on the levels of the DHC."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from pathlib import Path

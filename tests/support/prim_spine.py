@@ -1,7 +1,5 @@
 """The spine of the DHC made slowly: blocks one by one, dictionaries and texts, from the rules of the specification."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Losses as the Bureau's certificates print them."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from censafe.model.topdown.histograms import MeasuredHistogram

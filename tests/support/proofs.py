@@ -4,8 +4,6 @@
 when a proof is missing, does not name its function, or was written for another version of the source.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import importlib

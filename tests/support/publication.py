@@ -1,7 +1,5 @@
 """A small release for the writers: two regions, an iterated table, a plain one and a derived one."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Random levels with bounds, totals, kinds of budgets and passes, and their estimates."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ Nothing here uses the engine, the definition files or any code of the package: a
 would have to be made twice to go unseen.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Replicates of a run for tests that need as many as intervals do, of which only a few are made."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How far integers are from a fractional point, as rounding weighs it."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Rows of the text tables that the program writes."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

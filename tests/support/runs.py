@@ -1,7 +1,5 @@
 """Finished runs that several tests start from: each is made once in a test session, and a test that changes one has a copy of its own."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """SafeTab records as Census Edited Files."""
 
-from __future__ import annotations
-
 from itertools import cycle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Whole inputs of SafeTab, parameter folder and data folder, small enough to count by hand."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

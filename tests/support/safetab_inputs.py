@@ -1,7 +1,5 @@
 """Small SafeTab inputs, as rows that a test changes and writes in any of the layouts."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager

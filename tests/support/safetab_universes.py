@@ -1,7 +1,5 @@
 """Small universes of iterations for the SafeTab tests, as values and as parameter folders."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from censafe.products.detailed.codes.universe import CharacteristicIteration, Kind, Universe

@@ -1,7 +1,5 @@
 """One synthetic population as block histograms and as fixed-width files, counted without the readers of the latter."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import duckdb

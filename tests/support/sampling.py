@@ -1,7 +1,5 @@
 """Cases of a test of which the suite runs some, and ``make test-long`` the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

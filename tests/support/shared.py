@@ -1,7 +1,5 @@
 """Where the reference data is: published numbers and small populations in ``tests/data``, larger ones beside the project."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The shipped tables of levels, every column read."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from censafe.products.topdown.configuration.shipped import level_rows

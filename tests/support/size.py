@@ -7,8 +7,6 @@ redistricting data are made under test keys, and every function of the package t
 and --write puts them by package into docs/architecture.md.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import io

@@ -1,7 +1,5 @@
 """A solver that fails at random."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

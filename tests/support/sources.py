@@ -1,7 +1,5 @@
 """Modules of the package as trees, read once for all tests of a process."""
 
-from __future__ import annotations
-
 import ast
 import gc
 from functools import cache

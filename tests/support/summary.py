@@ -1,7 +1,5 @@
 """Small pairs whose tables of summary metrics can be worked out by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Random persons in households and group quarters, for tests of defenses."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from censafe.attack.defenses.households import SwappedPeople, area_of_blocks

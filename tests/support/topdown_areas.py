@@ -1,7 +1,5 @@
 """Small redistricting inputs whose blocks lie in American Indian areas, places and county subdivisions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small inputs for whole TopDown runs, and views of what a run wrote."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

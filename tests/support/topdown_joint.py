@@ -1,7 +1,5 @@
 """Small redistricting inputs with a schema of few cells, so that whole runs take milliseconds; and what they published."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What finished TopDown runs published, in plain Python types."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from pathlib import Path
 

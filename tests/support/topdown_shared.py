@@ -10,8 +10,6 @@ Illinois tracts have 252 exact cells by age group, origin and race, and the marg
 the rule of the P.L. 94-171 reader, and a tract gets one facility of every kind that has persons.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

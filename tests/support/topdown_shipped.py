@@ -1,7 +1,5 @@
 """A small random input for any TopDown configuration, made from its schemas and levels alone."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Typed record tables in the shapes that readers give, built from plain rows."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

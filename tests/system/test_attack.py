@@ -1,7 +1,5 @@
 """``censafe attack reconstruct`` from the command line and from Python: its files and page, and what is refused."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``censafe attack compare`` from the command line: every defense, its files and page, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 Every rule is broken in the tests of readers and configurations; here stand some of every kind.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

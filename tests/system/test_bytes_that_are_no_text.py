@@ -1,7 +1,5 @@
 """Input tables with bytes that are not UTF-8, repeated columns and headers of another form: the place is named, nothing is spent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

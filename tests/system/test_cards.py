@@ -1,7 +1,5 @@
 """Cards of areas by the command line and from Python: what they say, what they load, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Tables of a finished run of the DHC by the command line and from Python: levels, lists of areas, forms, and what is refused."""
 
-from __future__ import annotations
-
 import csv
 import io
 import shutil

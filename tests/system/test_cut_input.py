@@ -1,7 +1,5 @@
 """Empty files and files that are clearly cut stop every product before anything is spent."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

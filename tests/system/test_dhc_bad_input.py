@@ -1,7 +1,5 @@
 """What a run of the DHC refuses: a message with place and fix, exit code 1, nothing spent and no folder begun."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

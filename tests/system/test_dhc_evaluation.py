@@ -1,7 +1,5 @@
 """``evaluate topdown dhc-us`` on a small state, against a slow recount of the records and of the run that it kept."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The DHC with ``joint = true``: persons and households of every block fit, as the microdata alone show, and exceptions are listed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

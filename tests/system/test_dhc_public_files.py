@@ -1,7 +1,5 @@
 """DHC estimates from noisy measurement files in the Bureau's layout: those of a run that stored its answers give its output again."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The published result that a run of the DHC holds to: a run folder, or microdata alone, by name on the command line."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

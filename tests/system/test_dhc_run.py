@@ -1,7 +1,5 @@
 """A run of the DHC on a small state: redistricting data first, then persons, housing units and households under them."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Every verb on every kind of schema and of folder does its work, or says in words why it does not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

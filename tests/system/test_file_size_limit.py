@@ -1,7 +1,5 @@
 """Where the system lets no file grow (``ulimit -f``), every verb says so, and what to do."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

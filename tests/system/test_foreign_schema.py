@@ -1,7 +1,5 @@
 """A census that is TOML alone: own levels by crosswalk, kinds of quarters by recode, a constraint between histograms, own microdata."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

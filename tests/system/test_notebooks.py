@@ -1,7 +1,5 @@
 """The notebooks run from the first cell to the last: some on a small population here, all as they are in the long suite."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Areas of one's own: names that are given, and geocodes with letters, through run, estimate and evaluation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Answers that a country publishes exactly, from end to end: its files, the plan, a run, its certificate, and a second estimate."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import Counter

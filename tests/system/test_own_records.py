@@ -1,7 +1,5 @@
 """A country's own files from end to end: a configuration that reads them, a run, its certificate, and a second estimate."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What README and pages say works: their commands run or parse, their Python runs, their links lead somewhere."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

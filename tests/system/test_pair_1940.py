@@ -1,7 +1,5 @@
 """``evaluate pair`` on an extract of the 1940 census, microdata made from it, and definitions of one's own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """``censafe evaluate pair`` on microdata, areas off the spine, and housing units."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A tenth table, two levels and a column of the records are edits of data: no code knows their names."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from pathlib import Path

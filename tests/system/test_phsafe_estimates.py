@@ -1,7 +1,5 @@
 """S-DHC estimates from the command line: after a run, and from public noisy tables."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Codes, names and states of the public cases: what is refused, what is none, and what is said of a join."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

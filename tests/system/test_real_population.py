@@ -1,7 +1,5 @@
 """The reference population of two states through validate, truth, run and evaluate."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Replicates of finished runs by the command line and from Python, and the intervals of tables that follow from them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

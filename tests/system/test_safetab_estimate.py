@@ -1,7 +1,5 @@
 """Tables rewritten from the measurements of a finished SafeTab run: what may change, and that nothing is opened."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

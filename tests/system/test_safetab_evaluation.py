@@ -1,7 +1,5 @@
 """Evaluations of both SafeTab products on the reference population, and the demonstration of all three."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

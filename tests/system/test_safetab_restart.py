@@ -1,7 +1,5 @@
 """A SafeTab run that is killed at any stage: what the same command does next, and what it has cost."""
 
-from __future__ import annotations
-
 import signal
 import textwrap
 from pathlib import Path

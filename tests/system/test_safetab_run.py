@@ -1,7 +1,5 @@
 """Whole SafeTab runs from the command line: what is written, what is paid, what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

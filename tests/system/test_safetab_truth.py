@@ -1,7 +1,5 @@
 """True tables of SafeTab through the command line: against published totals, and as what infinite budgets give."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Literal

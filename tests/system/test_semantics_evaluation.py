@@ -1,7 +1,5 @@
 """``censafe evaluate semantics`` from the outside: the files, the page, and what they must not hold."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every shipped configuration on a small input: run, estimated again, given intervals, and judged."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

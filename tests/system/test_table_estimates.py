@@ -1,7 +1,5 @@
 """Linear estimates of census tables: made while the noisy answers are at hand, the same from stored and from drawn ones, and shown beside published counts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

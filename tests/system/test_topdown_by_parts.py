@@ -1,7 +1,5 @@
 """Estimates from public files part by part: the same bytes as at once, and on from where a stopped estimation left off."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``censafe evaluate`` of TopDown from the outside: files, figures, resumption, secrecy, and bad input."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Persons and units kept possible together, through all ways that lead to estimates."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import signal

@@ -1,7 +1,5 @@
 """TopDown with noise drawn where the estimate touches it: the same microdata as with stored noise, stopped or not."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import signal

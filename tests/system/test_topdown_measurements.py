@@ -1,7 +1,5 @@
 """Repeated post-processing: from a run's own folder, and from public noisy measurement files."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

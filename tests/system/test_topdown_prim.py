@@ -1,7 +1,5 @@
 """Whole TopDown runs on the spine of the DHC: what is published, what is said, and what comes back."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """TopDown's readers from the command line: the same people give the same release, and bad files are told in words."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """A parent whose children cannot meet its counts: repaired, named in the manifest, and the same in all that is published."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole TopDown runs from the command line: what is exact, what adds up, what is repeated, what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

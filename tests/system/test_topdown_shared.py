@@ -1,7 +1,5 @@
 """Real counts of blocks and tracts, under schemas and areas of a user, from the command line to the published histograms."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

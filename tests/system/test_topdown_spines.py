@@ -1,7 +1,5 @@
 """Whole TopDown runs on parted and optimized spines: what is exact, where it is published, what it costs, what is refused."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

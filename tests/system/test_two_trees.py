@@ -1,7 +1,5 @@
 """Two geographies that do not nest, from the plan to intervals: what is planned is what a release has."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,7 +1,5 @@
 """The benchmarks' shared part: measured runs are stored where the plan reads them."""
 
-from __future__ import annotations
-
 import json
 import runpy
 import shutil

@@ -1,7 +1,5 @@
 """Tables of measured numbers in the documentation: each names its script, commit and date, and what is older than the code is reported."""
 
-from __future__ import annotations
-
 import datetime
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The gate of equal outputs finds a changed cell, a new and a missing file, and no date; its cases cover every verb, configuration and layout."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

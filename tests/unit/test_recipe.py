@@ -1,7 +1,5 @@
 """The conda recipe asks for what the package asks for."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

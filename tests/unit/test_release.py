@@ -1,7 +1,5 @@
 """What a release is made of: its version, its notes, and the same bytes twice."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

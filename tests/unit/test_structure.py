@@ -1,7 +1,5 @@
 """The shape of the package: a product imports nothing of another, and names are terms of the field."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

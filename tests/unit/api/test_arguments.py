@@ -1,7 +1,5 @@
 """Arguments of every public function: a misspelled keyword is refused with the nearest name, and text stands for paths and numbers."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import itertools

@@ -1,7 +1,5 @@
 """Figures have both forms, words, and colors and marks that tell levels apart; maps need values and shapes that fit."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What people write first, and what they are told: found in dry runs of new users."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Messages name arguments as Python has them; the command line writes them as its options."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Noise outside a plan and ledger: exact, fresh in every call, and marked as unaccounted."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Plans give the configuration that has their budgets."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

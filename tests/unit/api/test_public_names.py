@@ -1,7 +1,5 @@
 """The public interface: what is listed, what it says of itself, and how quickly it is there."""
 
-from __future__ import annotations
-
 import inspect
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A solver of somebody else in the place of ours."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

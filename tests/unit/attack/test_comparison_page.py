@@ -1,7 +1,5 @@
 """What the page of a comparison of defenses says in its first sentences."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables of the 2010 Summary File: numbers of lines, hand-made blocks, identities between tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables as input, without any records."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files of persons that an attack cannot read are refused with the file, the column and no value."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """censafe doctor sees what it is for."""
 
-from __future__ import annotations
-
 import errno
 import importlib.metadata
 import json

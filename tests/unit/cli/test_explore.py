@@ -1,7 +1,5 @@
 """``censafe explore`` from the outside."""
 
-from __future__ import annotations
-
 import socket
 from http.server import ThreadingHTTPServer
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Errors that nobody expected: one message, a report without values, and an exit code."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

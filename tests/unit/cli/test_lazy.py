@@ -1,7 +1,5 @@
 """A command line that lacks an argument is told which one, what it is, and the whole command."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the command line does before anything else."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

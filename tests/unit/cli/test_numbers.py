@@ -1,7 +1,5 @@
 """Numbers of options that nothing can be done with are refused as they are read, by every verb."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``censafe plan`` and ``censafe configs`` from the outside."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

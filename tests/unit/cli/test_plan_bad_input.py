@@ -1,7 +1,5 @@
 """Bad input of ``plan``: a clear message in the terminal, and nothing lost of what was there."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

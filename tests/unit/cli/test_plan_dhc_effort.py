@@ -1,7 +1,5 @@
 """What ``plan`` says of the time, memory and answers of the DHC, beside a run of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``censafe plan`` with targets, totals, expected errors, meaning and a workbook."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lines about stages and how far they are."""
 
-from __future__ import annotations
-
 import io
 import threading
 import time

@@ -1,7 +1,5 @@
 """The object that ``--json`` prints: on which commands, and with which keys."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

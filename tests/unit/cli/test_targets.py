@@ -1,7 +1,5 @@
 """Files that an operator names: complete or as before, on a disk that is full and where something else stands."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

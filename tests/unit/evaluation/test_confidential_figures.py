@@ -1,7 +1,5 @@
 """Figures that compare with the truth."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Original and protected counts side by side say which area and which answer they are about."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from censafe.evaluation.counts.cells import MatchedCells

@@ -1,7 +1,5 @@
 """The codebook explains every metric that a file can hold."""
 
-from __future__ import annotations
-
 from censafe.evaluation.counts.error_metrics import METRICS
 from censafe.evaluation.counts.frames import LONG
 from censafe.evaluation.outputs import column_meaning

@@ -1,7 +1,5 @@
 """Names of areas are read from the files that people have."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

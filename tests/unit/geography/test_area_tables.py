@@ -1,7 +1,5 @@
 """Tables of anybody are opened in one way: what programs leave around them is accepted, and what is wrong is named with its lines."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Crosswalks of blocks: forms of codes and areas, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Codes of blocks that may be those of other places are refused by every reader, with their number."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Geocodes with letters are numbers in the order of their texts, and their prefixes those of the texts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Codes by which areas are joined to files of the Census Bureau and of NHGIS."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """A few bytes of Parquet, or of an archive, that stand for any number of rows are refused before a column is read, by every reader."""
 
-from __future__ import annotations
-
 import ast
 import zipfile
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Prims and school districts of blocks from GRF-C and a crosswalk."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One check of size, depth and magnitude stands in front of every parser of what a user wrote."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

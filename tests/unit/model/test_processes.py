@@ -1,7 +1,5 @@
 """Further processes do not run the script that starts them, and one that ends early is named."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

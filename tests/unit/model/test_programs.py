@@ -1,7 +1,5 @@
 """An error of the solver is tried again and never taken for a program without a point."""
 
-from __future__ import annotations
-
 from itertools import product
 from types import SimpleNamespace
 

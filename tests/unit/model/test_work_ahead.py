@@ -1,7 +1,5 @@
 """Work of threads comes back in its order, and none waits for one item that takes long."""
 
-from __future__ import annotations
-
 from threading import Event
 
 import pytest

@@ -1,7 +1,5 @@
 """Every key that a configuration may have is described, and what the descriptions say is so."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """publication.atomic"""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import itertools

@@ -1,7 +1,5 @@
 """Columns of the tidy tables as data."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

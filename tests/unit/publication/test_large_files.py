@@ -1,7 +1,5 @@
 """Large files that go around the page cache."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import hashlib

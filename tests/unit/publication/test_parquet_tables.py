@@ -1,7 +1,5 @@
 """Damaged Parquet files that Arrow reads and that break whoever uses them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every writer of results that know their noise asks whether they may be published."""
 
-from __future__ import annotations
-
 import ast
 import re
 

@@ -1,7 +1,5 @@
 """Files that a run stored and somebody changed since: texts that would take long or nest deeply are refused at once, by every reader."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Callable

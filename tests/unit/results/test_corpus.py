@@ -1,7 +1,5 @@
 """Published files of every kind that people have are read rightly, or the message says what is wrong with them."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import zipfile

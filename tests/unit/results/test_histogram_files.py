@@ -1,7 +1,5 @@
 """Histograms, tables of units and published tables are read in every form that the common opener takes."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

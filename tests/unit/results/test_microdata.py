@@ -1,7 +1,5 @@
 """Microdata counted into histograms: what was written comes back, and what no release has is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

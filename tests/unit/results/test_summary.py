@@ -1,7 +1,5 @@
 """Summary files of the redistricting data and of the DHC give their tables of every level, packed or not."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import zipfile

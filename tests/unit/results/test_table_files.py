@@ -1,7 +1,5 @@
 """Tables of the Census API, tidycensus, NHGIS and this package give their numbers again; what they lack is named."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

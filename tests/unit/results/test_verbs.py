@@ -1,7 +1,5 @@
 """Every verb that takes published numbers works on the forms in which they are published, or says what it would need."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import shutil

@@ -1,7 +1,5 @@
 """Joins, sums and counts by arrays are those by hashing, and where arrays do not serve the engine hashes."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

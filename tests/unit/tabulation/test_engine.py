@@ -1,7 +1,5 @@
 """Relational operations on small tables."""
 
-from __future__ import annotations
-
 import stat
 import warnings
 from collections.abc import Iterator

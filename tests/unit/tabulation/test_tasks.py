@@ -1,7 +1,5 @@
 """Work for an engine's workers, done by the embedded engine: every result once, in the order of the parcels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The canonical order, with digests computed by hashlib, and the numbers that truncation keeps."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections import Counter

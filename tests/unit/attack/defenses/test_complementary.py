@@ -1,7 +1,5 @@
 """Suppression with complements: no withheld count can be computed from the published ones, by moves of one person and by bounds of linear programs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

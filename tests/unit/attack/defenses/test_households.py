@@ -1,7 +1,5 @@
 """Households of persons and the areas they live in."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

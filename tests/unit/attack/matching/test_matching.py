@@ -1,7 +1,5 @@
 """Matching, guessers and vulnerable persons."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Rank candidate records without an integer program."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

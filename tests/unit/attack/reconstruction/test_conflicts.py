@@ -1,7 +1,5 @@
 """Which tables contradict each other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

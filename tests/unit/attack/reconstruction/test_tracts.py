@@ -1,7 +1,5 @@
 """Reconstruction of tracts: tables of blocks and tracts together, enumeration of what bounds allow, repair where one program is not solved."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

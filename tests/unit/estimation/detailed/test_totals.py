@@ -1,7 +1,5 @@
 """Totals and cells of population groups, and flags of groups whose counts contradict each other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from typing import Literal

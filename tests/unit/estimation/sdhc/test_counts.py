@@ -1,7 +1,5 @@
 """Tables of counts: sums, rounding, options, and errors that name the cell."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

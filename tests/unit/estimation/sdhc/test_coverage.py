@@ -1,7 +1,5 @@
 """Coverage of the intervals at fixed true counts, by integration over the noise, against the specification's table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

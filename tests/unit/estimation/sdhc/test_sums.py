@@ -1,7 +1,5 @@
 """Quantiles of sums against the single cell's closed form, draws, and exact discrete arithmetic."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike

@@ -1,7 +1,5 @@
 """One grid of parents for both implementations of the objective: dense, operator, all faces, Clarabel and HiGHS agree."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

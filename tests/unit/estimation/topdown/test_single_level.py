@@ -1,7 +1,5 @@
 """One level alone: the fit of a root is non-negative least squares, here by scipy's solver of another kind."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import nnls

@@ -1,7 +1,5 @@
 """The closed form of two cells with exact totals against the active set."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

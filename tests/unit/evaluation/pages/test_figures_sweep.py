@@ -1,7 +1,5 @@
 """Figures of a sweep: names of points do not cover each other."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -1,7 +1,5 @@
 """Figures of several panels: the title of a panel stands apart from the words under the one above it."""
 
-from __future__ import annotations
-
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """The page of a sweep where measured losses or those of the noise are 0 or not known."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Relations of persons and households, on blocks that were made by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Both sides of a pair are read from whatever holds blocks: tables, microdata, histograms by attribute, data folders."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables of any product are read as they are, matched by their keys, and cut into levels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

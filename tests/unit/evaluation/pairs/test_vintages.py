@@ -1,7 +1,5 @@
 """Vintages beside each other: each is measured against the truth by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Impossible and improbable areas: each condition on counts made to meet it, and none on counts that are consistent."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

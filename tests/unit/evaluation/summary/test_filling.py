@@ -1,7 +1,5 @@
 """Tables of summary metrics filled from small pairs, against numbers worked out by hand or by brute force."""
 
-from __future__ import annotations
-
 import math
 from statistics import median_grouped
 

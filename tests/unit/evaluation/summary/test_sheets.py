@@ -1,7 +1,5 @@
 """The workbook of summary metrics: places, stamps, numbers, formats and links, as openpyxl reads them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

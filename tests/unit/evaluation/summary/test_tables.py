@@ -1,7 +1,5 @@
 """Tables of a user: what a TOML file may name, and what it is told when it names something else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

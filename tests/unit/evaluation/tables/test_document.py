@@ -1,7 +1,5 @@
 """How sure shares and margins of a table product's evaluation are, against draws and sums of the laws themselves."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

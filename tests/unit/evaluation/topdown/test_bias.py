@@ -1,7 +1,5 @@
 """Bias by class of areas: a slow recount, and classes without areas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Statements of the study: its own numbers must be recognized, and their opposites must not."""
 
-from __future__ import annotations
-
 import csv
 from importlib import resources
 from typing import Any

@@ -1,7 +1,5 @@
 """The slope of squared errors on the number of blocks, on errors whose growth is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

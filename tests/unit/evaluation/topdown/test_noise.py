@@ -1,7 +1,5 @@
 """Noisy counts beside the truth, and what the laws alone say about them."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the noise laws alone imply, against closed forms, and measured losses beside those of pure noise."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

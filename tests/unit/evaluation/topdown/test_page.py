@@ -1,7 +1,5 @@
 """The page of an evaluation: question, figure, table, how; self-contained; the same bytes for the same input."""
 
-from __future__ import annotations
-
 import re
 
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """Runs that are kept: made once, here or in further processes, with the same result."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Expected errors of published counts from further runs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from censafe.evaluation.counts.cells import MatchedCells

@@ -1,7 +1,5 @@
 """Spines of runs: parted states, optimized block groups, budgets that move, and what is refused."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

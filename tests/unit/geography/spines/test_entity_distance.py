@@ -1,7 +1,5 @@
 """Distances of areas from the spine, against every way to add and subtract geounits."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

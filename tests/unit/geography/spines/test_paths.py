@@ -1,7 +1,5 @@
 """Shares along paths and below the place where two paths part, against all pairs of blocks of small trees."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations, product
 

@@ -1,7 +1,5 @@
 """The spine of the DHC against an independent one made block by block."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Parts of a tree as trees of their own."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

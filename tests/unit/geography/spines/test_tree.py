@@ -1,7 +1,5 @@
 """The spine: levels from prefixes, sums along it, and exact sums of shares."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

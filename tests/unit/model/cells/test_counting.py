@@ -1,7 +1,5 @@
 """Every cell of every table, counted record by record, and the identities between lines and between tables."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

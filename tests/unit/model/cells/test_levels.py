@@ -1,7 +1,5 @@
 """Levels as a schema writes them: ranges, single groups, and the values of columns."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pieces of answers that are added up."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from censafe.model.topdown import answer_sums

@@ -1,7 +1,5 @@
 """The shipped schemas and code tables agree with the reference data and with each other."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from importlib import resources

@@ -1,7 +1,5 @@
 """What the explorer page is made of, without a browser."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import json

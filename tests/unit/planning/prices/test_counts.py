@@ -1,7 +1,5 @@
 """Numbers of tables, statistics and independent statistics, against counting by hand and the rank of a matrix."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """No printed upper bound lies below the bound itself, and no printed lower bound above it."""
 
-from __future__ import annotations
-
 import math
 import re
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Cheapest budgets: closed forms, certificates of optimality, and rounding that never misses a target."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Rows of a plan: costs, variances, margins, sizes, and their renderings from one list."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

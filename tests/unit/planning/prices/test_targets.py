@@ -1,7 +1,5 @@
 """Targets as they are written, and the variance that each allows."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """The workbook, recalculated by an independent engine: the papers' tables to the last digit, and edits that follow through."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """American Indian areas, places and county subdivisions of blocks: from columns, from GRF-C and from legacy headers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

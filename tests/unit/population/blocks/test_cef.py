@@ -1,7 +1,5 @@
 """Census Edited Files: what is read, what stops, and that no value of a record is told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

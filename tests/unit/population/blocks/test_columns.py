@@ -1,7 +1,5 @@
 """Block histograms from columns: what is read, and that everything wrong is told at once without values."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Names of files in capitals are found; archives and older vintages are named in words."""
 
-from __future__ import annotations
-
 import shutil
 import zipfile
 from pathlib import Path

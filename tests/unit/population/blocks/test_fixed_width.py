@@ -1,7 +1,5 @@
 """Synthetic fixed-width files: the readers find in them the people of the other layouts."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """First lines that are no headers are findings, not faults of the program."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

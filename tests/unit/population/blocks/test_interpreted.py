@@ -1,7 +1,5 @@
 """The compiled parsers and the drawing of blocks do what their Python says, record by record."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 

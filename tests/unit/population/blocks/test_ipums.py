@@ -1,7 +1,5 @@
 """An extract of the 1940 census: what is read, what stops, and that no value of a record is told."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A state's published P.L. 94-171 files as block histograms."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """Areas without housing units, by a public list, get no statistics of households."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Layouts of fixed-width records, and their columns of text."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

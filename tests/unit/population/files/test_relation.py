@@ -1,7 +1,5 @@
 """Errors of the embedded engine, translated and at the end of a run."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 

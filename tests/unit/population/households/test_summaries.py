@@ -1,7 +1,5 @@
 """Summaries of households: packed digits say what counting every kind by itself says, in households of any size."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

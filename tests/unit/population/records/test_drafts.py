@@ -1,7 +1,5 @@
 """A first configuration for a file of records: what it takes each column for, and what it does not tell."""
 
-from __future__ import annotations
-
 import ast
 import io
 import tempfile

@@ -1,7 +1,5 @@
 """Levels, areas, units and relations of records of one's own, each rule as a table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

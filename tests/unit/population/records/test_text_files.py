@@ -1,7 +1,5 @@
 """Files as offices write them: read rightly, or refused with file, column, rows, what is allowed and what to do."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import zipfile

@@ -1,7 +1,5 @@
 """Areas of two trees that do not nest: lists, parts, and what is wrong with them."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

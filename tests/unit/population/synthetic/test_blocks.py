@@ -1,7 +1,5 @@
 """Synthetic block histograms: exact sizes, files that the reader accepts, and shares near the published ones."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

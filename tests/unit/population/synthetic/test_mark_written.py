@@ -1,7 +1,5 @@
 """The mark of a synthetic population is written before the folder has its name: there is no population without it."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 

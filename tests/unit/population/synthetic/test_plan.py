@@ -1,7 +1,5 @@
 """How many areas a synthetic population has, and how they are spread over fewer persons."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Synthetic folders: complete, consistent, repeatable, and never left half written."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import defaultdict
 from pathlib import Path

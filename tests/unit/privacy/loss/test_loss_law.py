@@ -1,7 +1,5 @@
 """The composition of discrete Gaussians against published values and against adding up every outcome."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

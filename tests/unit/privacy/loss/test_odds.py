@@ -1,7 +1,5 @@
 """How far odds about one record move: against brute force over laws, and over random releases."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The two-stage mechanism: which noise goes where, which table a group gets, and which groups are left out."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

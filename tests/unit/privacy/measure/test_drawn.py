@@ -1,7 +1,5 @@
 """Answers of a part of a level, opened from pickles as on a worker: the numbers of the whole level, and no key in what lies in files."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from fractions import Fraction

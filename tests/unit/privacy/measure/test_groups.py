@@ -1,7 +1,5 @@
 """The mechanism for listed groups, and the value types that pass both mechanisms."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Every path to a word of noise uses the whole address: part, geounit or row, query, and answer, also beyond 2^16, 2^17 and 2^32."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """One list of fields decides what a file may hold, what --set means, and what is wrong with keys that stand alone."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 from typing import Any

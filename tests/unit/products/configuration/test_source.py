@@ -1,7 +1,5 @@
 """Shipped configurations are found by name."""
 
-from __future__ import annotations
-
 import pytest
 
 from censafe.errors import ConfigError

@@ -1,7 +1,5 @@
 """What a configuration is for is recorded beside its settings and changes nothing that is released."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """SafeTab configurations: read exactly, every breach reported at once, with its key and what is allowed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

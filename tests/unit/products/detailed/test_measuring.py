@@ -1,7 +1,5 @@
 """From sorted records and a configuration to measurements, for both products."""
 
-from __future__ import annotations
-
 import random
 from fractions import Fraction
 from typing import Literal

@@ -1,7 +1,5 @@
 """Plans: exact laws and costs by level, what is left out, and rows for the eyes."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Definitions of tables: the shipped ones are complete, and every broken rule is named with its place."""
 
-from __future__ import annotations
-
 import pytest
 
 from censafe.errors import ConfigError

@@ -1,7 +1,5 @@
 """Configurations: read exactly, every breach reported at once, with its key and what is allowed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Derived tables: sums of measured cells with the noise that is in them."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Plans: which parts, in which order, at which cost."""
 
-from __future__ import annotations
-
 import hashlib
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Margins of error turned into budgets."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """Laws and losses of the three calibrations against the published numbers and the written claims."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """Which ledger a run may begin, what a cited result that another ledger paid for needs, and reservations of a stopped run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path

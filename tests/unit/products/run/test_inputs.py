@@ -1,7 +1,5 @@
 """Hashes of input files, and how far they are."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

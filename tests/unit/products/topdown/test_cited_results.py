@@ -1,7 +1,5 @@
 """A published result that a run cites: what it admits in the ledger, and that it is the unchanged release of the same records."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Whatever stands at a key of a configuration, the answer is a configuration or a ConfigError that names the key."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from fractions import Fraction

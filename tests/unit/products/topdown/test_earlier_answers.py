@@ -1,7 +1,5 @@
 """Noisy answers of an earlier result beside a histogram's own: which sums they are, at which geounits, and the estimate from both."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Answers that are published exactly: the published counts of every level have them, whatever crosses them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What stands beside stored measurements: folders, columns and exact figures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Totals of groups of geounits: limits against every way to fill them, roots without a parent, and what contradicts."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Persons and units kept possible together: the choice, its order, its bounds and what it says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

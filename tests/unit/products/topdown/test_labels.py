@@ -1,7 +1,5 @@
 """The codebook of a TopDown run says what every cell and item counts, and copies stand beside the Parquet files."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Batches of ordinary parents against the general way, on random levels with bounds, totals, kinds of budgets and passes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 

@@ -1,7 +1,5 @@
 """What a plan measures: laws, sums, and that one replaced record moves the answers of a level by two."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Expected errors of queries against a dense matrix, and budgets that go into a configuration and come back."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

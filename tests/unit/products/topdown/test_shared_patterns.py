@@ -1,7 +1,5 @@
 """Covariances of geounits alike are computed once; nothing changes when every geounit has one of its own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path

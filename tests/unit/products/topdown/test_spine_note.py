@@ -1,7 +1,5 @@
 """The redistricting configurations leave the spine to the data: optimized where blocks have attributes, and the reason elsewhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

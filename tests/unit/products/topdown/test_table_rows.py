@@ -1,7 +1,5 @@
 """What estimates of tables say of themselves on disk: intervals, standard deviations, and whether they are private."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Blocks, areas and totals that stand beside stored measurements."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Noisy measurements in the Bureau's layout: written, read back, and refused when they are not what was written."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Codes of the DHC microdata on random cells, beside rules written out a second time, one record at a time."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

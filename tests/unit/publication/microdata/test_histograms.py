@@ -1,7 +1,5 @@
 """Histograms carry the codes that join them to other files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

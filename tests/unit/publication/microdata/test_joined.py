@@ -1,7 +1,5 @@
 """Files of the rows of two histograms, with a level told apart by the second, for schemas from TOML alone."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

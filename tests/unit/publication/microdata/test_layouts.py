@@ -1,7 +1,5 @@
 """A file of microdata that the package does not know, from TOML alone."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Microdata files: the layouts of 2020 and 1940, and that their rows are the histograms."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Comma-separated text of our own loop is that of Arrow's writer, byte by byte."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Some answers of noisy measurement files in one pass: those of the whole level, whatever row groups and files they are in."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

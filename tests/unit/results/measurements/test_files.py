@@ -1,7 +1,5 @@
 """Noisy measurement files are found in a run folder, and other forms are named with what they lack."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Noisy measurement files of others: odd but right ones are read, wrong ones are refused with level, folder and geounits."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

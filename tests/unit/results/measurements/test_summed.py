@@ -1,7 +1,5 @@
 """Sums of answers of files whose rows are in any order: those of the stored answers, in one pass or in several."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sorting records by block and counting them in groups."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any, NamedTuple
 

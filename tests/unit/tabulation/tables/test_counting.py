@@ -1,7 +1,5 @@
 """Key domains, accumulation over parts, unmatched records and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

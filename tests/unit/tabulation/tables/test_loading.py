@@ -1,7 +1,5 @@
 """Definition files: what is refused, and how the message says it."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib import resources
 

@@ -1,7 +1,5 @@
 """Shortest intervals of ratios against a scan of the distribution function on a finer grid."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ratios by quadrature against the published values of rejection sampling, draws, and finer grids."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

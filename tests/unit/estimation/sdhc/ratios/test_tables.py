@@ -1,7 +1,5 @@
 """Tables of ratios: bounds, cells, draws, exact counts, and errors that name the group."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ratios over whole numbers against a walk through all numbers, and against the continuous model under wide noise."""
 
-from __future__ import annotations
-
 from dataclasses import astuple
 from functools import reduce
 

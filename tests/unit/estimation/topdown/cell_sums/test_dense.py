@@ -1,7 +1,5 @@
 """Estimates of sums of cells on small trees beside dense generalized least squares of the stacked system."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Own estimates from answers that are read in rounds: the same states, and no round is in memory while the next one is read."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

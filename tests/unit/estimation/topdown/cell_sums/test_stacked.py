@@ -1,7 +1,5 @@
 """Two histograms with shared sums beside dense generalized least squares of both under the equalities."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

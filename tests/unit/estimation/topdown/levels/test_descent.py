@@ -1,7 +1,5 @@
 """Limits, problems and checks of one level, on trees small enough to see through."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Several geounits without a parent: sums over the longest exchangeable attribute are fitted first at every one of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import nnls

@@ -1,7 +1,5 @@
 """The arrays that the kernels read, made of constraints: the reference's cases, and every geounit of random trees beside its constraints."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
 

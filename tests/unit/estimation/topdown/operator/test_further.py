@@ -1,7 +1,5 @@
 """Answers of another estimate beside the measurements of a histogram."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

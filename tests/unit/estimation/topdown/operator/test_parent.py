@@ -3,8 +3,6 @@
 The gap bounds the distance to the optimum at any multipliers, and shows defects that are planted.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -3,8 +3,6 @@
 Exchanges keep everything that rounding keeps, lower the squares, and stop where no exchange helps.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

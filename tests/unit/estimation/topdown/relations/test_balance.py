@@ -1,7 +1,5 @@
 """Sums by class of chosen records are brought back by exchanges inside of blocks, which leave every sum of a block's variants."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Blocks that are made to meet their relations: what moves may not change, what they must meet, and in which order they are tried."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any

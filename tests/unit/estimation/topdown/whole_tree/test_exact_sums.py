@@ -1,7 +1,5 @@
 """Exact totals below the root, at budgets of any size: against generalized least squares in the subspace that they leave."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

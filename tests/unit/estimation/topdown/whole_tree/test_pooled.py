@@ -1,7 +1,5 @@
 """Answers pooled with those below, query by query: the best linear unbiased objective where children are alike, unbiased with exact variances anywhere."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Redistricting cells: four blocks of 16 by 16 against the published form with one 64 by 64 matrix of a race and the sum over races."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective

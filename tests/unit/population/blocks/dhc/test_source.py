@@ -1,7 +1,5 @@
 """Records of the DHC read from Parquet and from fixed width: the population drawn, and what is said of records that are wrong."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import json

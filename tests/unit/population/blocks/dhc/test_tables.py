@@ -1,7 +1,5 @@
 """The tables of the reader against the schemas that the products ship: one rule, written for records and for cells."""
 
-from __future__ import annotations
-
 import csv
 from importlib.resources import files
 

@@ -1,7 +1,5 @@
 """Persons and households drawn together for the DHC, against slow counts of the same records and the rules as the sheets give them."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The map of combinations to iterations: its rows, its chunks, and what it refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

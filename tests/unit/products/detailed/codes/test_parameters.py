@@ -1,7 +1,5 @@
 """Parameter files: read in every form, every rule broken once, every breach reported at once."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Intervals from replicates: the Bureau's worked example, its conditions one by one, and replicates that do not belong together."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import t

@@ -1,7 +1,5 @@
 """Microdata of every vintage of the Bureau make tables, or the message says what they are and lack."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tables of the redistricting data by their definitions are those that a run writes, and those that are read as they are published."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from censafe.model.cells.counting import AreaBlocks, tabulated

@@ -1,7 +1,5 @@
 """Polygons of areas: read, written as well-known binary, and asked which points lie in them."""
 
-from __future__ import annotations
-
 import json
 import struct
 from pathlib import Path

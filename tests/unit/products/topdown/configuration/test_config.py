@@ -1,7 +1,5 @@
 """TopDown configurations: the shipped ones, a schema of one's own, and every breach named."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from pathlib import Path

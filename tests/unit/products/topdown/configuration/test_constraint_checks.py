@@ -1,7 +1,5 @@
 """Constraints, stacks and published results as a configuration writes them; every breach is named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

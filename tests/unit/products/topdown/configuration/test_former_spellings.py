@@ -1,7 +1,5 @@
 """Former spellings of words of configurations and of keywords mean the same."""
 
-from __future__ import annotations
-
 import pytest
 
 import censafe

@@ -1,7 +1,5 @@
 """The layout that a configuration asks of its files is the one that the readers know."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

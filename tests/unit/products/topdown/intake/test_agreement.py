@@ -1,7 +1,5 @@
 """What is compared before a run measures: published results, facilities and declared totals, and nothing else of the records."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

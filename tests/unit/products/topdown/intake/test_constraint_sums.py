@@ -1,7 +1,5 @@
 """Exact sums of the listed constraints, also of those that the schema's facilities mean."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Spines that configurations choose, and the budgets of their geounits."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Answers of public files that are read when parents need them: those of the stored level, whatever is read at once and by whom."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Linear estimates part by part against those of the whole tree at once: the same bits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The tree over codes of public files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

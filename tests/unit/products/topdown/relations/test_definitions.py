@@ -1,7 +1,5 @@
 """Relations between persons and households: true records obey all of them, and a record that does not is counted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Housing units that follow the households of their blocks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

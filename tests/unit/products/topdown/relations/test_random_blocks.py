@@ -4,8 +4,6 @@ Nothing can be moved between these blocks. Before partners of 75 and over needed
 single move met, 8 of 3,000 such blocks missed a relation.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
