@@ -140,12 +140,48 @@ def test_a_comparison_that_was_stopped_continues_and_other_records_are_refused(
         compare_defenses(out / "published" / "swap-LO" / "persons.parquet", out, names, seconds=2)
 
 
+def test_partners_by_distance_need_the_points_of_all_blocks(
+    records: Path, tmp_path: Path, censafe: CommandLine
+) -> None:
+    blocks = read_people(records).blocks.tolist()
+    points, out = tmp_path / "points.csv", tmp_path / "out"
+    name = f"swap:targeted:rate=0.2:points={points}"
+    command = (
+        "attack",
+        "compare",
+        records,
+        out,
+        "--defense",
+        "swap:targeted:rate=0.2",
+        "--defense",
+        name,
+        "--seconds",
+        "2",
+        "--quiet",
+    )
+    rows = [f"{block},{44 + number / 1000},{-72 + number % 7 / 100}" for number, block in enumerate(blocks)]
+    points.write_text("\n".join(["GEOID,INTPTLAT,INTPTLON", *rows[1:]]), encoding="utf-8")
+    refused = censafe(*command)
+    assert refused.code == 1
+    assert f"1 of {len(blocks)} blocks of the records have no point" in refused.err
+    assert not out.exists()
+    points.write_text("\n".join(["GEOID,INTPTLAT,INTPTLON", *rows]), encoding="utf-8")
+    done = censafe(*command)
+    assert done.code == 0, done.err
+    by_area, by_distance = pa_csv.read_csv(out / "defenses.csv").to_pylist()[1:]
+    assert (by_distance["family"], by_distance["error_county"] >= 0) == ("targeted swap by distance", True)
+    pairs = [(out / row["folder"] / "swap_pairs.csv").read_bytes() for row in (by_area, by_distance)]
+    assert pairs[0] != pairs[1]
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
         ("swop:LO", "there is none of this name. Did you mean 'swap'?"),
         ("swap:XL", "there is no swap 'XL'"),
         ("swap:LO:rat=0.1", "there is no option 'rat'. Did you mean 'rate'?"),
+        ("swap:targeted:point=p.csv", "there is no option 'point'. Did you mean 'points'?"),
+        ("swap:targeted:points=nowhere.csv", "nowhere.csv"),
         ("round", "its parameter is missing; allowed: round:BASE[:zero=apart]"),
         ("round:five", "its parameter must be a whole number"),
         ("round:1", "the base of rounding must be at least 2"),

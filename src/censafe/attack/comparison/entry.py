@@ -93,6 +93,8 @@ class DefenseStudy:
         published = self._published(defense)
         spec = NO_DEFENSE if defense is None else defense.spec
         name = f"published/{file_name(spec) if spec.startswith('published:') else _SYMBOLS.sub('-', spec)}"
+        if defense is not None and defense.points is not None:
+            name += f"-{defense.points.digest[:8]}"  # another file under the same name is another defense
         write_published(self.out / name, self.workload, published)
         people, reconstruction = published.people, None
         if published.attacked is not None:
@@ -199,6 +201,9 @@ def compare_defenses_on(
         attackers = attackers_of(truth, choices)
         if any(one.spec.startswith("swap:") for one in defenses):
             Households.of(truth)  # refuses persons without households
+        for defense in defenses:
+            if defense.points is not None:
+                defense.points.of(truth.blocks)  # refuses blocks without points
     with evaluation_folder(out, _identity(truth, choices)):
         study = DefenseStudy(data, out, truth, workload, choices, observer)
         every = []

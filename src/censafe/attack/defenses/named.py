@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.attack.defenses.intervals import TableIntervals
+from censafe.attack.defenses.points import BlockPoints
 from censafe.attack.defenses.recoding import MergedAreas, MergedCategories
 from censafe.attack.people import People
 from censafe.attack.tables import Workload
@@ -60,6 +61,7 @@ class Defense:
     Args:
         family: defenses that differ in strength alone, joined by a line in figures.
         run: configuration of TopDown that is run with a test key; empty for the other defenses.
+        points: of blocks, by which the defense measures distances.
     """
 
     spec: str
@@ -73,6 +75,7 @@ class Defense:
     recode: MergedCategories | None = field(default=None, repr=False)
     folder: Path | None = None
     run: str = ""
+    points: BlockPoints | None = None
     notes: Mapping[str, Callable[[People], pa.Table]] = field(default_factory=dict, repr=False)
 
 

@@ -17,6 +17,7 @@ from censafe.attack.defenses.intervals import TableIntervals
 from censafe.attack.defenses.named import ChangedPeople, Defense, DefenseOptions, TableAreas
 from censafe.attack.defenses.permutation import require_level, swap_by_permutation
 from censafe.attack.defenses.permutation_loss import permutation_loss
+from censafe.attack.defenses.points import BlockPoints
 from censafe.attack.defenses.recoding import (
     MergedCategories,
     age_bands,
@@ -116,10 +117,14 @@ def _swap_at_random(options: DefenseOptions, usual: SwapSetting) -> Defense:
 
 def _swap_targeted(options: DefenseOptions) -> Defense:
     setting = TargetedSetting(options.real("rate", 0.05), candidates=options.number("candidates", 10))
+    path = Path(options.word("points", ""))
+    points = BlockPoints.read(path) if path.name else None
+    near = "others nearby" if points is None else "the nearest others"
     return Defense(
-        options.spec, f"{setting.rate:.0%} of the households, those at risk first, exchange their blocks with others nearby that have as many persons and adults",
-        f"persons, adults and {_SIZES}", family="targeted swap", strength=setting.rate,
-        change=lambda people, seed: _changed(swap_targeted(people, setting, seed)),
+        options.spec, f"{setting.rate:.0%} of the households, those at risk first, exchange their blocks with {near} that have as many persons and adults",
+        f"persons, adults and {_SIZES}", family="targeted swap" if points is None else "targeted swap by distance", strength=setting.rate,
+        change=lambda people, seed: _changed(swap_targeted(people, setting, seed, points)),
+        points=points,
     )  # fmt: skip
 
 
@@ -293,7 +298,7 @@ _MAKERS: Final[Mapping[str, _Maker]] = {
     "published": lambda options: _published(options.spec, options.parameter),
 }
 DEFENSE_WORDS: Final = (
-    "swap:LO[:rate=R][:sizes=A,B,C][:areas=A,B,C]", "swap:HI[:rate=R][:sizes=A,B,C][:areas=A,B,C]", "swap:targeted[:rate=R][:candidates=N]",
+    "swap:LO[:rate=R][:sizes=A,B,C][:areas=A,B,C]", "swap:HI[:rate=R][:sizes=A,B,C][:areas=A,B,C]", "swap:targeted[:rate=R][:candidates=N][:points=FILE]",
     "swap:permutation:p=P[:within=LEVEL]", "merge:PERSONS", "round:BASE[:zero=apart]", "random-round:BASE", "ranges[:0,A,B,...]", "suppress:1980",
     "suppress:threshold=COUNT", "threshold:PERSONS[:tract=PERSONS][:county=PERSONS][:by=table]", "cellkey[:bound=B][:variance=V]", "topcode:AGE", "ages:YEARS",
     "races:GROUPS", "topdown:pl94-us", "topdown:dhc-us", "published:FOLDER",

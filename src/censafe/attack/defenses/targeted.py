@@ -7,12 +7,15 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from censafe.attack.defenses.households import Households, SwappedPeople, area_of_blocks
+from censafe.attack.defenses.points import BlockPoints
 from censafe.attack.people import People
 from censafe.errors import ConfigError
 
 _Ints = NDArray[np.int64]
+_Floats = NDArray[np.float64]
 _ONE: Final = 1e-9
 _ALONE: Final = 6
 """Races alone come first in the order of ``RACE_BITS``; all other sets are two or more races."""
@@ -60,6 +63,7 @@ class _Search:
     block: _Ints = field(repr=False)
     key: _Ints = field(repr=False)  # state, persons, adults
     order: _Ints = field(repr=False)  # by key, block, at random
+    points: _Floats | None = field(repr=False)  # of the blocks, on the unit sphere
     stream: np.random.Generator = field(repr=False)
 
     def place(self, keys: _Ints, blocks: _Ints) -> _Ints:
@@ -67,11 +71,19 @@ class _Search:
         return keys * (len(self.blocks) + 1) + blocks
 
     def partners(self, seekers: _Ints, free: NDArray[np.bool_]) -> _Ints:
-        """A free household of the same key in another block for each seeker, -1 where there is none.
-
-        It is drawn from the smallest area with enough candidates, each of them equally likely.
-        """
+        """A free household of the same key in another block for each seeker, -1 where there is none."""
         order = self.order[free[self.order]]
+        if self.points is None:
+            return self._by_area(seekers, order)
+        partner = np.full(len(seekers), -1, np.int64)
+        for key in np.unique(self.key[seekers]).tolist():
+            own = self.key[seekers] == key
+            low, high = np.searchsorted(self.key[order], [key, key + 1])
+            partner[own] = self._by_distance(self.block[seekers[own]], order[low:high], self.points)
+        return partner
+
+    def _by_area(self, seekers: _Ints, order: _Ints) -> _Ints:
+        """From the smallest area with enough candidates, each of them equally likely."""
         numbers = self.place(self.key[order], self.block[order])
         key, block = self.key[seekers], self.block[seekers]
         own = np.searchsorted(numbers, [self.place(key, block), self.place(key, block + 1)])
@@ -87,6 +99,24 @@ class _Search:
         drawn = first + self.stream.integers(0, np.maximum(count, 1))
         drawn += np.where(drawn >= own[0], own[1] - own[0], 0)
         return np.where(count > 0, order[np.minimum(drawn, len(order) - 1)], -1)
+
+    def _by_distance(self, blocks: _Ints, order: _Ints, points: _Floats) -> _Ints:
+        """From the nearest candidates over ground, each of them equally likely.
+
+        Args:
+            order: free households of one key, by block.
+        """
+        homes, start, members = np.unique(self.block[order], return_index=True, return_counts=True)
+        near = min(self.setting.candidates + 1, len(homes))  # one of them may be the own block
+        _, home = cKDTree(points[homes]).query(points[blocks], k=[*range(1, near + 1)])
+        count = np.where(homes[home] == blocks[:, None], 0, members[home])
+        above = np.cumsum(count, axis=1)
+        pool = np.minimum(above[:, -1], self.setting.candidates)
+        drawn = self.stream.integers(0, np.maximum(pool, 1))
+        column = np.argmax(above > drawn[:, None], axis=1)
+        row = np.arange(len(blocks))
+        place = start[home[row, column]] + drawn - (above - count)[row, column]
+        return np.where(pool > 0, order[np.minimum(place, len(order) - 1)], -1)
 
 
 def household_risk(people: People, households: Households) -> _Ints:
@@ -108,12 +138,14 @@ def household_risk(people: People, households: Households) -> _Ints:
     return np.bincount(profile)[profile]
 
 
-def swap_targeted(people: People, setting: TargetedSetting, seed: int) -> SwappedPeople:
+def swap_targeted(
+    people: People, setting: TargetedSetting, seed: int, points: BlockPoints | None = None
+) -> SwappedPeople:
     """Households at risk exchange their blocks with households nearby that have as many persons and adults.
 
     Risk is the rarity of the household's composition in its tract, then the smallness of its block; ties are broken at random. Households are
     drawn with the weight of their class and look for a partner in the order of their risk, until the rate is reached. Partners live in another block of the state and are drawn from the nearest
-    candidates: from the block group, the tract, the county or the state, the first that has enough.
+    candidates: by distance where points are given, otherwise from the block group, the tract, the county or the state, the first that has enough.
     Where two draw one partner, the one at higher risk is swapped with it and the other draws once more.
 
     Source: attack.md 9 and 16.1.
@@ -128,7 +160,8 @@ def swap_targeted(people: People, setting: TargetedSetting, seed: int) -> Swappe
     weight[ranked] = np.asarray(setting.weights)[np.minimum(parts, len(setting.weights) - 1)]
     key = households.alike(people.blocks, "state")
     by = np.lexsort((order.random(count), households.block, key))
-    search = _Search(setting, people.blocks, households.block, key, by, draws)
+    places = None if points is None else points.of(people.blocks)
+    search = _Search(setting, people.blocks, households.block, key, by, places, draws)
     partner = np.arange(count)
     left = round(setting.rate * count / 2)
     while left > 0:

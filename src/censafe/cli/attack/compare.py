@@ -36,7 +36,7 @@ def command(
     \b
     Defenses:
       swap:LO, swap:HI            the published household swapping experiments [:rate=R][:sizes=A,B,C][:areas=A,B,C]
-      swap:targeted               targeted at households at risk, as in 2010 [:rate=R][:candidates=N]
+      swap:targeted               targeted at households at risk, as in 2010 [:rate=R][:candidates=N][:points=FILE]
       swap:permutation:p=P        with an exact privacy loss [:within=LEVEL]
       round:BASE[:zero=apart], random-round:BASE, ranges[:0,A,B], cellkey[:bound=B][:variance=V]
       suppress:1980, suppress:threshold=COUNT, threshold:PERSONS[:tract=N][:county=N][:by=table]

@@ -301,7 +301,7 @@ def _blocks_inside(
     """
     from matplotlib.path import Path as Outline
 
-    column, blocks, places = _points(points, own)
+    column, blocks, places = read_points(points, own)
     east = np.argsort(places[:, 0])
     blocks, places = blocks[east], places[east]
     area = np.full(len(blocks), "", object)
@@ -350,8 +350,10 @@ def _near(places: NDArray[np.float64], ring: Ring) -> NDArray[np.int64]:
     return first + np.flatnonzero((latitude >= south) & (latitude <= north))
 
 
-def _points(path: Path, own: AreaCodes | None) -> tuple[str, NDArray[np.str_], NDArray[np.float64]]:
-    """Name of the column of blocks, its codes, and longitudes and latitudes."""
+def read_points(
+    path: Path, own: AreaCodes | None = None
+) -> tuple[str, NDArray[np.str_], NDArray[np.float64]]:
+    """Name of the column of blocks, its codes, and longitudes and latitudes in degrees, shape (blocks, 2)."""
     if path.suffix.lower() in _FILES:
         frame = _frame(path, geometry=False)
         table = {str(name): frame[name].tolist() for name in frame.columns if name != "geometry"}
