@@ -17,6 +17,7 @@ from censafe.cli import root
 from censafe.model import Definition
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.topdown.census_tables.card import write_card
+from censafe.products.topdown.census_tables.card_contents import census_contents
 from censafe.products.topdown.census_tables.card_values import CardTable, CardValues
 from censafe.products.topdown.census_tables.definitions import CARD_TABLES, census_tables
 from censafe.products.topdown.census_tables.shapes import AreaShapes
@@ -187,7 +188,10 @@ def _card(kinds: PageKinds) -> Path:
         titles = tuple(f"Prince of Wales-Hyder Census Area {place}" for place in range(places))
         ring = np.array([(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (0.0, 0.0)])
         shapes = AreaShapes({code: ((np.add(ring, (place, 41.0)),),) for place, code in enumerate(codes[:3])})
-        values_of = CardValues("county", codes, titles, ("50",) * places, shown, 25, 0.9, "NOT PRIVATE")
+        contents = census_contents("dhc")
+        values_of = CardValues(
+            "county", contents, codes, titles, ("50",) * places, shown, 25, 0.9, "NOT PRIVATE"
+        )
         write_card(out / "card.html", values_of, codes[0], shapes)
 
     return kinds.folder("card", make) / "card.html"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from censafe.api.arguments import public
 from censafe.api.options import CardKeywords, confidence_of
 from censafe.errors import UsageError
 from censafe.model.observer import SilentObserver
+
+if TYPE_CHECKING:
+    from censafe.products.topdown.census_tables.source import Geography
 
 
 @public
@@ -19,11 +22,11 @@ def card(
     """One page for an area: its main tables with intervals, what can be used, the areas beside it, and a map where shapes are given.
 
     Args:
-        run: folder of a run of topdown (dhc-us, dhc-pr, pl94-us, pl94-pr) with linear estimates of tables or with replicates, or of microdata in the Bureau's layout
-            with replicates. Linear estimates are used where the run has them for all areas shown, unless `replicates` are named.
+        run: folder of a run of topdown (dhc-us, dhc-pr, pl94-us, pl94-pr) with linear estimates of tables or with replicates; of a run with schemas of its own, with
+            intervals (:func:`censafe.estimate`) or with replicates; or of microdata in the Bureau's layout with replicates. Linear estimates are used where the run has them for all areas shown, unless `replicates` are named.
         out: for one area a file that ends in ``.html``; otherwise a folder, for a page each.
-        codes: GEOIDs of 2 (state), 5 (county), 7 (place), 10 (county subdivision), 11 (tract), 12 (block group) or 15 digits (block), of one kind; or
-            with `areas` codes of the list, none for all of it.
+        codes: GEOIDs of 2 (state), 5 (county), 7 (place), 10 (county subdivision), 11 (tract), 12 (block group) or 15 digits (block), of one kind; of a run
+            with schemas of its own the codes of its areas, of one level; or with `areas` codes of the list, none for all of it.
         options: see :class:`~censafe.api.options.CardKeywords`.
 
     Returns:
@@ -43,11 +46,10 @@ def card(
         ...
         censafe.errors.StorageError: ...
     """
-    from censafe.geography.identifiers import GEOID_LEVELS
     from censafe.model.safe_text import file_name
     from censafe.products.topdown.census_tables.card import write_card
     from censafe.products.topdown.census_tables.card_values import card_values, interval_sources
-    from censafe.products.topdown.census_tables.microdata_source import open_source, require_census
+    from censafe.products.topdown.census_tables.microdata_source import open_source
     from censafe.products.topdown.census_tables.shapes import listed_areas, read_shapes
 
     chosen = tuple(dict.fromkeys([codes] if isinstance(codes, str) else codes))
@@ -57,7 +59,6 @@ def card(
     replicates, confidence = options.pop("replicates", None), options.pop("confidence", "0.9")
     linear, observer = options.pop("estimates", None), options.pop("progress", None) or SilentObserver()
     published = open_source(Path(run))
-    require_census(published, "a card shows")
     if published.recognized:
         observer.note(f"{run}: {published.recognized}.")
     sources = interval_sources(
@@ -68,12 +69,8 @@ def card(
     )
     source = sources[0]
     if listed is None:
-        kinds = {GEOID_LEVELS.get(len(code), "") for code in chosen}
-        if len(kinds) != 1 or "" in kinds:
-            raise UsageError(
-                "name areas of one kind by their GEOIDs, of 2, 5, 7, 10, 11, 12 or 15 digits; or give a list of areas"
-            )
-        places = tuple(source.geography(kind, None) for kind in kinds)
+        level, chosen = published.areas_named(chosen)
+        places: tuple[Geography, ...] = (source.geography(level, None),)
     else:
         named = area_property if points is not None else None
         places = listed_areas(source, Path(listed), None if points is None else Path(points), None, named)
@@ -82,8 +79,10 @@ def card(
     values = card_values(sources, places, chosen, confidence_of(confidence))
     for text in values.remarks:
         observer.remark(text)
-    outlines = None if shapes is None else read_shapes(Path(shapes), area_property)
     targets = chosen or values.codes
+    outlines = None if shapes is None else read_shapes(Path(shapes), area_property)
+    if outlines is not None and (words := outlines.without(f"{shapes}", targets)):
+        observer.remark(words)
     paths = _paths(Path(out), [file_name(code) for code in targets])
     for code, path in zip(targets, paths, strict=True):
         write_card(path, values, code, outlines)

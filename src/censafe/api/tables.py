@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from censafe.api.arguments import public
 from censafe.api.frames import Frame
 from censafe.api.options import TableKeywords, confidence_of
-from censafe.errors import ConfigError, DataError, UsageError
+from censafe.errors import ConfigError, UsageError
 from censafe.model.entries import nearest
 from censafe.model.observer import SilentObserver, work_done
 
@@ -198,7 +198,7 @@ def write_tables(
             for place, census_table in files:
                 written.append(path / f"{census_table.name}_{place.name}.parquet")
                 pieces = table_pieces(source, census_table, place, wide=True, confidence=choices.level)
-                write_pieces(written[-1], choices.shaped(pieces))
+                write_pieces(written[-1], choices.shaped(pieces, source, place))
                 done(len(written))
         return tuple(written)
     if choices.shapes is not None and path.suffix != ".parquet":
@@ -437,7 +437,7 @@ class _TableOptions:
             self.observer.remark(text)
         return listed if geography is None else (source.geography(geography, self.state), *listed)
 
-    def shaped(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    def shaped(self, pieces: Iterator[pa.Table], source: TableSource, place: Geography) -> Iterator[pa.Table]:
         """Pieces of a wide table with the polygons of their areas, where these are given."""
         if self.shapes is None:
             yield from pieces
@@ -445,19 +445,14 @@ class _TableOptions:
         from censafe.products.topdown.census_tables.shapes import read_shapes, with_geometry
 
         shapes = read_shapes(Path(self.shapes), self.area_property)
+        own = dict(zip(place.areas.names.tolist(), source.codes_of(place).tolist(), strict=True))
         areas: dict[str, None] = {}
         for piece in pieces:
-            codes = piece.column(0).to_pylist()
+            codes = [own.get(code, code) for code in piece.column(0).to_pylist()]
             areas |= dict.fromkeys(codes)
             yield with_geometry(piece, codes, shapes)
-        without = [code for code in areas if code not in shapes.polygons]
-        if without:
-            words = f"{self.shapes}: {len(without):,} of {len(areas):,} areas have no polygon, such as {', '.join(without[:3])}"
-            if len(without) == len(areas):
-                raise DataError(
-                    f"{words}; its codes are such as {', '.join(list(shapes.polygons)[:3])}; fix: polygons with the codes of the areas"
-                )
-            self.observer.remark(f"{words}.")
+        if words := shapes.without(str(self.shapes), list(areas)):
+            self.observer.remark(words)
 
     def source(self, run: Path) -> TableSource:
         """What was published, with its replicates for intervals from them."""
@@ -523,7 +518,7 @@ def _pieces(
     done = work_done(options.observer, len(chosen), "tables")
     for number, table in enumerate(chosen, 1):
         pieces = table_pieces(source, table, place, wide=options.wide, confidence=options.level)
-        yield from options.shaped(pieces) if options.wide else pieces
+        yield from options.shaped(pieces, source, place) if options.wide else pieces
         done(number)
 
 

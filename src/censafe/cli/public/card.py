@@ -19,7 +19,8 @@ from censafe.cli.summary import json_option, show_summary
     "geoids",
     multiple=True,
     metavar="GEOID",
-    help="GEOID of a state, county, place, county subdivision, tract, block group or block; repeatable for areas of one kind.",
+    help="GEOID of a state, county, place, county subdivision, tract, block group or block; of a run with schemas of its own the code of an area in the records, or "
+    "its geocode; repeatable for areas of one kind.",
 )
 @click.option(
     "--areas",
@@ -76,6 +77,7 @@ def command(
       censafe card dhc --geoid 44007
       censafe card dhc --geoid 44007000101 --geoid 44007000102 --out cards/
       censafe card dhc --areas districts.csv --name "District 3" --shapes districts.geojson
+      censafe card northland --geoid N-00
     """
     import censafe
     from censafe.model.safe_text import file_name

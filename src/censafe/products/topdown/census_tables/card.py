@@ -17,12 +17,7 @@ from censafe.publication.atomic import atomic_text
 from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
 from censafe.publication.stamps import STAMP_REASONS
 
-_KIND_WORDS: Final = {
-    "us": "nation", "block_group": "block group", "cousub": "county subdivision", "aiannh": "American Indian, Alaska Native or Hawaiian area",
-}  # fmt: skip
 _PROPER: Final = ("hispanic", "latino")
-_PERSONS: Final = ("P1", "P2", "P3", "P5", "P13")
-_HOMES: Final = ("H1", "H3", "H4", "P16", "H9")
 _MOST_NEIGHBORS: Final = 24
 _MOST_TICKS: Final = 4
 _OWN: Final = "#0b5c7a"
@@ -38,18 +33,18 @@ _FOOTER: Final = "Public: everything on this page follows from published counts,
 def write_card(path: Path, values: CardValues, code: str, shapes: AreaShapes | None) -> None:
     """Write the card of an area: one HTML file that loads nothing."""
     place = values.codes.index(code)
-    words = _KIND_WORDS.get(values.kind, values.kind)
+    words = values.kind
     title = values.names[place] or f"{words[:1].upper()}{words[1:]} {code}"
     stamp = f"{values.stamp}: {STAMP_REASONS[values.stamp]}. " if values.stamp else ""
     exhibits = [
-        *_living(values, place),
+        *_sections(values, place),
         *_neighbors(values, code),
         _usable(values, place),
         *_map(values, code, shapes),
     ]
     sheet = ExhibitSheet(
         title=title,
-        kicker=f"Census of one {words}",
+        kicker=f"{'Census' if values.contents.census else 'Counts'} of one {words}",
         answer=[f"{stamp}{_headline(values, place)}"],
         facts=list(_facts(values, place)),
         exhibits=exhibits,
@@ -88,49 +83,38 @@ def _text(table: CardTable, value: float) -> str:
 
 def _headline(values: CardValues, place: int) -> str:
     parts = []
-    for name, words in (("P1", "people"), ("H1", "housing units")):
+    for name in values.contents.totals:
         if name in values.tables:
-            table = values.tables[name]
+            table, words = values.tables[name], values.contents.nouns[name]
             parts.append(f"{_text(table, table.values[place, 0])} {words} ({_ends(values, table, place)})")
-    return f"{' and '.join(parts)}. Intervals hold the true number in about {values.level} of cases."
+    totals = f"{' and '.join(parts)}. " if parts else ""
+    return f"{totals}Intervals hold the true number in about {values.level} of cases."
 
 
 def _facts(values: CardValues, place: int) -> Iterator[tuple[str, str, str]]:
-    for name, words in (
-        ("P1", "people"),
-        ("P13", "median age"),
-        ("H1", "housing units"),
-        ("P16", "households"),
-    ):
+    for name, words in values.contents.nouns.items():
         if name in values.tables:
             table = values.tables[name]
             yield words, _text(table, table.values[place, 0]) or "none", _ends(values, table, place)
 
 
-def _living(values: CardValues, place: int) -> Iterator[Exhibit]:
-    """Who lives here, with a pyramid of ages where there is one, and in which homes."""
-    persons, homes = (
-        [values.tables[name] for name in names if name in values.tables] for names in (_PERSONS, _HOMES)
-    )
-    if persons:
-        ages = values.tables.get("P12")
-        yield Exhibit(
-            "people",
-            "Who lives here?",
-            _most(persons, place),
-            _pyramid(ages, place, values.level) if ages else None,
-            f"Women and men by age, with the {values.level} interval of each number as a line."
-            if ages
-            else "",
-            [_table(values, one, place) for one in persons],
-        )
-    if homes:
-        yield Exhibit(
-            "homes",
-            "How do they live?",
-            _most([one for one in homes if one.definition.name == "P16"] or homes, place),
-            tables=[_table(values, one, place) for one in homes],
-        )
+def _sections(values: CardValues, place: int) -> Iterator[Exhibit]:
+    """The tables, with a pyramid of ages where there is one."""
+    for section in values.contents.sections:
+        tables = [values.tables[name] for name in section.tables if name in values.tables]
+        if tables:
+            ages = values.tables.get(section.ages)
+            leading = [one for one in tables if one.definition.name == section.leading]
+            yield Exhibit(
+                section.key,
+                section.title,
+                _most(leading or tables, place),
+                _pyramid(ages, place, values.level) if ages else None,
+                f"Women and men by age, with the {values.level} interval of each number as a line."
+                if ages
+                else "",
+                [_table(values, one, place) for one in tables],
+            )
 
 
 def _most(tables: Sequence[CardTable], place: int) -> str:
@@ -139,16 +123,27 @@ def _most(tables: Sequence[CardTable], place: int) -> str:
         (table.values[place, line], table.definition.lines[line].label, table, line)
         for table in tables
         if not table.definition.median
-        for line in range(1, len(table.definition.lines))
-        if table.definition.lines[line].depth == 1
+        for line in _groups(table)
     ]
     if not entries:
         return f"{_text(tables[0], tables[0].values[place, 0])} in all."
     value, label, table, line = max(entries, key=lambda entry: entry[0])
     low, high = _text(table, table.low[place, line]), _text(table, table.high[place, line])
-    total = table.values[place, 0]
+    total = table.values[place, _groups(table)].sum() if _has_no_total(table) else table.values[place, 0]
     share = f", {100 * value / total:.0f}% of {_text(table, total)}" if total > 0 else ""
     return f"The largest group is {label.rstrip(':')}: {_text(table, value)} ({low} to {high}){share}."
+
+
+def _has_no_total(table: CardTable) -> bool:
+    """Whether all lines stand beside each other."""
+    return len(table.definition.lines) > 1 and not any(line.depth for line in table.definition.lines)
+
+
+def _groups(table: CardTable) -> list[int]:
+    """Lines below the total, or all where there is none."""
+    lines = table.definition.lines
+    depth = 0 if _has_no_total(table) else 1
+    return [number for number, line in enumerate(lines) if line.depth == depth]
 
 
 def _table(values: CardValues, table: CardTable, place: int) -> PageTable:
@@ -168,14 +163,17 @@ def _table(values: CardValues, table: CardTable, place: int) -> PageTable:
                 use,
             ]
         )
-    caption = f"{table.definition.name}: {_title(table)}"
-    return PageTable(caption, ("", "Number", f"{values.level} from", "to", "Use it?"), rows, 4)
+    return PageTable(_caption(table), ("", "Number", f"{values.level} from", "to", "Use it?"), rows, 4)
 
 
-def _title(table: CardTable) -> str:
-    """The title of a table in sentence case, proper names kept."""
+def _caption(table: CardTable) -> str:
+    """The name of a table, and its title in sentence case, proper names kept."""
+    name = table.definition.name
+    if not table.definition.title:
+        return f"{name[:1].upper()}{name[1:]}"
     words = table.definition.title.capitalize().split(" ")
-    return " ".join(word.capitalize() if word.rstrip(",") in _PROPER else word for word in words)
+    title = " ".join(word.capitalize() if word.rstrip(",") in _PROPER else word for word in words)
+    return f"{name}: {title}"
 
 
 def _pyramid(ages: CardTable, place: int, level: str) -> Figure:
@@ -213,7 +211,7 @@ def _quiet(axes: Axes) -> None:
 
 def _neighbors(values: CardValues, code: str) -> Iterator[Exhibit]:
     """The areas of the same parent, those of most similar size where there are many."""
-    total = next((values.tables[name] for name in ("P1", "H1") if name in values.tables), None)
+    total = next((values.tables[name] for name in values.contents.totals if name in values.tables), None)
     own = values.codes.index(code)
     places = [place for place in values.neighbors(code) if place != own]
     if total is None or not places:
@@ -223,16 +221,16 @@ def _neighbors(values: CardValues, code: str) -> Iterator[Exhibit]:
     compared = sorted([own, *near], key=lambda place: -size[place])
     larger = sum(bool(size[place] > size[own]) for place in places)
     names = [values.names[place] or values.codes[place] for place in compared]
-    columns = [one for one in (values.tables.get(name) for name in ("P1", "P13", "H1")) if one is not None]
+    columns = [values.tables[name] for name in values.contents.compared if name in values.tables]
     rows = []
     for name, place in zip(names, compared, strict=True):
         cells = [[_text(one, number) for number in _cell(one, place)] for one in columns]
         rows.append(
             [name, *(value if low == high else f"{value} ({low} to {high})" for value, low, high in cells)]
         )
-    words = {"P1": "People", "P13": "Median age", "H1": "Housing units"}
+    words = {name: f"{noun[:1].upper()}{noun[1:]}" for name, noun in values.contents.nouns.items()}
     headers = ("Area", *(f"{words[one.definition.name]} ({values.level} interval)" for one in columns))
-    drawn = values.tables.get("P13", total)
+    drawn = next((one for one in columns if one.definition.median), total)
     title = "median age" if drawn.definition.median else words[drawn.definition.name].lower()
     yield Exhibit(
         "neighbors",
@@ -267,7 +265,7 @@ def _usable(values: CardValues, place: int) -> Exhibit:
         uses = [_use(table, place, line) for line in lines]
         for kind in kinds:
             sums[kind] += uses.count(kind)
-        rows.append([f"{table.definition.name}: {_title(table)}", *(str(uses.count(kind)) for kind in kinds)])
+        rows.append([_caption(table), *(str(uses.count(kind)) for kind in kinds)])
     number = sum(sums.values())
     return Exhibit(
         "use",

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
-from censafe.geography.identifiers import geoids
 from censafe.model.cells.counting import AreaBlocks
 from censafe.model.cells.lines import CensusTable
 from censafe.model.entries import nearest
-from censafe.products.topdown.census_tables.definitions import CARD_TABLES
+from censafe.products.topdown.census_tables.card_contents import CardContents
 from censafe.products.topdown.census_tables.intervals import (
     ReplicatedSource,
     open_replicates,
@@ -25,16 +24,15 @@ from censafe.products.topdown.census_tables.intervals import (
 from censafe.products.topdown.census_tables.linear import (
     EstimatedSource,
     LinearIntervals,
+    QueryEstimates,
     ways_to_linear,
     ways_to_replicates,
 )
 from censafe.products.topdown.census_tables.source import Geography, TableSource
-from censafe.products.topdown.folder import ESTIMATES
 from censafe.publication.stamps import Stamp
 
 Use = Literal["exact", "did not change", "yes", "with care", "no"]
 """Whether a number can be used."""
-_PARENTS: Final = {2: 0, 5: 2, 7: 2, 10: 5, 11: 5, 12: 11, 15: 12}
 _SURE: Final = 0.1
 _USABLE: Final = 0.5
 _Values = NDArray[np.float64]
@@ -80,11 +78,13 @@ class CardValues:
     """The tables of the areas of one kind.
 
     Args:
+        kind: one of the areas in words.
         parent: of each area, the code of the area that holds it; areas of one parent are compared.
         stamp: of a test key or of published data; None for any other release.
     """
 
     kind: str
+    contents: CardContents
     codes: tuple[str, ...]
     names: tuple[str, ...]
     parent: tuple[str, ...]
@@ -118,25 +118,27 @@ def card_values(
             f"the list has {len(places)} kinds of areas ({', '.join(one.name for one in places)}); give one column"
         )
     (place,) = places
-    names = place.areas.names
-    codes = names if place.listed else geoids(names)
+    names, codes = place.areas.names, source.codes_of(place)
     missing = [code for code in chosen if code not in set(codes.tolist())]
     if missing:
         raise UsageError(
             f"{missing[0]!r}: there is no such area of the kind {place.name} in which anything was counted."
             f"{nearest(missing[0], codes.tolist())}"
         )
-    digits = 0 if place.listed else _PARENTS.get(len(codes[0]), 0)
-    parents = np.array([code[:digits] for code in codes.tolist()])
-    inside = np.isin(parents, [code[:digits] for code in chosen]) if chosen else np.ones(len(codes), np.bool_)
+    parents = source.parents_of(place)
+    inside = np.isin(parents, parents[np.isin(codes, chosen)]) if chosen else np.ones(len(codes), np.bool_)
     number = np.where(inside, np.cumsum(inside) - 1, -1)
     area = np.where(place.areas.area >= 0, number[place.areas.area], -1)
     geography = replace(place, areas=AreaBlocks(names[inside], area), remarks=())
     tables = _tables(sources, geography, confidence)
     replicated = [one for one in sources if isinstance(one, ReplicatedSource)]
     titles = source.names.names_by_code(codes) if place.listed else source.names.names(names)
+    titles = np.where(
+        titles == codes, "", titles
+    )  # what stands in the place of names of areas with codes of their own
     return CardValues(
-        place.name,
+        source.level_words(place),
+        source.card,
         tuple(codes[inside].tolist()),
         tuple(titles[inside].tolist()),
         tuple(parents[inside].tolist()),
@@ -155,22 +157,24 @@ def interval_sources(
     if estimates is not None and replicates is not None:
         raise UsageError("`estimates` and `replicates` give two kinds of intervals; name one of them")
     own = estimates or run
-    linear = replicates is None and (estimates is not None or (own / ESTIMATES).is_file())
+    kind = QueryEstimates if published.card.queries else EstimatedSource
+    linear = replicates is None and (estimates is not None or (own / kind.file).is_file())
     folder = replicates or replicates_of(run)
     if not linear and replicates is None and not folder.is_dir():
         raise UsageError(
-            f"{run} has neither linear estimates of tables nor replicates ({folder}); fix: {ways_to_linear(run, _estimable(published))}; or "
+            f"{run} has neither linear estimates of {'queries' if published.card.queries else 'tables'} nor replicates ({folder}); fix: {ways_to_linear(run, _estimable(published))}; or "
             f"{ways_to_replicates(run)}"
         )
     return (
-        *([EstimatedSource(published, own)] if linear else []),
+        *([kind(published, own)] if linear else []),
         *([open_replicates(published, folder)] if not linear or folder.is_dir() else []),
     )
 
 
 def _estimable(source: TableSource) -> list[str]:
     """Tables of a card that have linear estimates."""
-    return [name for name in CARD_TABLES[source.product] if not source.tables[name].median]
+    own = source.card.queries
+    return [] if own else [table.name for table in source.card.tables if not table.median]
 
 
 def _tables(
@@ -179,7 +183,7 @@ def _tables(
     """The tables of a card, each with the intervals of the first source that has them."""
     source = sources[0]
     tables = {}
-    for table in (source.tables[name] for name in CARD_TABLES[source.product]):
+    for table in source.card.tables:
         covering = (
             candidate
             for candidate in sources
@@ -190,7 +194,7 @@ def _tables(
             continue
         parts = []
         for _, values, intervals in valued(own, table, geography, confidence):
-            known = np.broadcast_to(_invariant(own, table, geography), values.shape)
+            known = np.broadcast_to(own.exact(table, geography), values.shape)
             if isinstance(intervals, LinearIntervals):
                 parts.append((values, *intervals.rounded(values), known | (intervals.sd == 0)))
             elif intervals is not None:
@@ -204,16 +208,3 @@ def _tables(
             f"{ways_to_linear(source.place, _estimable(source), listed=True)}; or {ways_to_replicates(source.place)}"
         )
     return tables
-
-
-_ALL_PERSONS: Final = {"dhc": ("P1", "P5", "P12"), "pl94": ("P1", "P2")}
-_ALL_UNITS: Final = ("H1", "H3")
-"""Tables whose first line counts all persons, by product, or all housing units."""
-
-
-def _invariant(source: TableSource, table: CensusTable, geography: Geography) -> NDArray[np.bool_]:
-    """Lines of a table that are published as they were counted: all housing units everywhere, all persons of states and the nation."""
-    exact = np.zeros(len(table.lines), np.bool_)
-    persons = table.name in _ALL_PERSONS[source.product] and geography.name in ("us", "state")
-    exact[0] = persons or table.name in _ALL_UNITS
-    return exact

@@ -24,6 +24,7 @@ from censafe.products.topdown.census_tables.source import (
 )
 from censafe.products.topdown.folder import ESTIMATES
 from censafe.products.topdown.plan import CONFIGURATION
+from censafe.publication.intervals.files import PARQUET_FILE
 from censafe.publication.manifest import read_manifest
 
 _ROUNDING: Final = 1e-6  # of linear estimates, far below a count
@@ -61,12 +62,15 @@ class EstimatedSource(SourceWithIntervals):
         folder: that has the estimates: the run, or one in which they were made of the noisy answers of the same release.
     """
 
+    file = ESTIMATES
+    """Of a run folder, with the estimates."""
+
     def __init__(self, source: TableSource, folder: Path) -> None:
         super().__init__(source)
-        path = folder / ESTIMATES
+        path = folder / self.file
         if not path.is_file():
             raise UsageError(
-                f"{folder} has no linear estimates of tables ({ESTIMATES}); fix: {ways_to_linear(folder)}; or {ways_to_replicates(source.place)}"
+                f"{folder} has no linear estimates ({self.file}); fix: {self.ways(folder)}; or {ways_to_replicates(source.place)}"
             )
         if (b"stamp" in (pq.read_schema(path).metadata or {})) != (source.stamp is not None):
             raise UsageError(
@@ -75,6 +79,11 @@ class EstimatedSource(SourceWithIntervals):
             )
         self._path = path
         self._last_rows: tuple[tuple[str, str], dict[str, NDArray[np.generic]]] | None = None
+
+    @staticmethod
+    def ways(folder: Path) -> str:
+        """How to come by the estimates."""
+        return ways_to_linear(folder)
 
     def intervals(
         self, table: CensusTable, geography: Geography, areas: slice, confidence: float
@@ -142,21 +151,49 @@ class EstimatedSource(SourceWithIntervals):
         """Area, variable, estimate and standard deviation of a table for one kind of areas; those of the last call are at hand."""
         key = (table.name, geography.name)
         if self._last_rows is None or self._last_rows[0] != key:
-            rows = read_rows(
-                self._path,
-                per_byte=MOST_PER_BYTE_OF_RUN,
-                columns=["area", "variable", "estimate", "sd"],
-                filters=[("geography", "=", geography.name), ("table", "=", table.name)],
-            )
+            rows = self._stored(table, geography)
             texts = {name: np.array(rows.column(name).to_pylist(), np.str_) for name in ("area", "variable")}
             numbers = {name: rows.column(name).to_numpy() for name in ("estimate", "sd")}
             self._last_rows = (key, {**texts, **numbers})
         return self._last_rows[1]
 
+    def _stored(self, table: CensusTable, geography: Geography) -> pa.Table:
+        return read_rows(
+            self._path,
+            per_byte=MOST_PER_BYTE_OF_RUN,
+            columns=["area", "variable", "estimate", "sd"],
+            filters=[("geography", "=", geography.name), ("table", "=", table.name)],
+        )
+
+
+class QueryEstimates(EstimatedSource):
+    """What was published, with linear estimates of queries: those of runs with schemas of their own."""
+
+    file = PARQUET_FILE
+
+    @staticmethod
+    def ways(folder: Path) -> str:
+        """How to come by the estimates."""
+        return ways_to_linear(folder, ())
+
+    def _stored(self, table: CensusTable, geography: Geography) -> pa.Table:
+        query = self.card.queries.get(table.name, "")
+        kind = geography.name if geography.listed else self.level_words(geography)
+        rows = read_rows(
+            self._path,
+            per_byte=MOST_PER_BYTE_OF_RUN,
+            columns=["geocode", "cell", "estimate", "sd"],
+            filters=[("histogram", "=", table.histogram), ("kind", "=", kind), ("query", "=", query)],
+        )
+        cells = rows.column("cell").to_pylist()
+        variables = pa.array([table.variables[cell] for cell in cells], pa.string())
+        return rows.rename_columns(["area", *rows.column_names[1:]]).append_column("variable", variables)
+
 
 def ways_to_linear(folder: Path, tables: Sequence[str] = ("TABLE",), *, listed: bool = False) -> str:
-    """How to come by linear estimates."""
-    words = f"--tables {','.join(tables)}{' --areas FILE, a list of blocks with the area of each' * listed}"
+    """How to come by linear estimates of tables, or of the queries of a run where there are none."""
+    chosen, of = (f"--tables {','.join(tables)}", "blocks") if tables else ("--intervals", "areas")
+    words = f"{chosen}{f' --areas FILE, a list of {of} with the area of each' * listed}"
     if not (folder / "manifest.json").exists():
         return (
             "name as `estimates` a folder that 'censafe estimate topdown CONFIG FOLDER --measurements FILES --tables TABLE' wrote from the public "
@@ -166,9 +203,7 @@ def ways_to_linear(folder: Path, tables: Sequence[str] = ("TABLE",), *, listed: 
     if not (folder / CONFIGURATION).exists():
         return f"censafe estimate topdown CONFIG FOLDER --measurements FILES {words}"
     if manifest.config.settings.get("noisy_measurements") == "lazy":
-        return (
-            f"none can be made of this run, which stored no noisy answers; a new run makes them with {words}"
-        )
+        return f"none can be made of this run, which stored no noisy answers; a new run makes them with {words if tables else '--set noisy_measurements=stored'}"
     return f"censafe estimate {folder} {words}"
 
 

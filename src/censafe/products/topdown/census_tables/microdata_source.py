@@ -16,7 +16,7 @@ from censafe.model.cells.counting import AreaBlocks
 from censafe.model.cells.lines import CensusTable
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import SCHEMAS, census_tables
-from censafe.products.topdown.census_tables.own_source import OWN, OwnSource
+from censafe.products.topdown.census_tables.own_source import OwnSource
 from censafe.products.topdown.census_tables.segments import segment_layout
 from censafe.products.topdown.census_tables.source import LEVELS, Geography, HistogramSource, TableSource
 from censafe.products.topdown.configuration.outputs import microdata_layouts
@@ -55,15 +55,6 @@ def open_source(path: Path, state: str | None = None) -> TableSource:
     if manifest.plan.product == "topdown" and schemas.isdisjoint(shipped_schemas()) and schemas:
         return OwnSource(path, manifest)
     return HistogramSource(path)
-
-
-def require_census(source: TableSource, what: str) -> None:
-    """Refuse results of a configuration with schemas of its own, where tables of the U.S. census are shown."""
-    if source.product == OWN:
-        raise UsageError(
-            f"{source.place} holds no histogram of the DHC or the redistricting data, whose tables {what}; fix: give the folder of a run of "
-            f"topdown dhc-us, dhc-pr, pl94-us or pl94-pr, or make tables of a `query`"
-        )
 
 
 def census_forms(layouts: Mapping[str, MicrodataLayout] | None = None) -> KnownForms:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -67,6 +67,29 @@ class AreaShapes:
     def outlines(self, code: str) -> tuple[Ring, ...]:
         """Outer rings of an area; none where it is not known."""
         return tuple(polygon[0] for polygon in self.polygons.get(code, ()))
+
+    def without(self, place: str, codes: Sequence[str]) -> str:
+        """How many of some areas have no polygon, as a remark; nothing where all have one.
+
+        Raises:
+            DataError: none of them has one.
+
+        Example:
+            >>> AreaShapes({"1": ()}).without("a.geojson", ["01", "1"])
+            'a.geojson: 1 of 2 areas have no polygon, such as 01.'
+        """
+        missing = [code for code in codes if code not in self.polygons]
+        if not missing:
+            return ""
+        words = f"{place}: {len(missing):,} of {len(codes):,} areas have no polygon, such as {', '.join(missing[:3])}"
+        lost = sum(code.lstrip("0") in self.polygons for code in missing)
+        if lost:
+            words = f"{words}; the codes of {lost:,} lost their leading zeros in the polygons"
+        if len(missing) < len(codes):
+            return f"{words}."
+        raise DataError(
+            f"{words}; its codes are such as {', '.join(list(self.polygons)[:3])}; fix: polygons with the codes of the areas, in the property that `area_property` names"
+        )
 
     def wkb(self, code: str) -> bytes | None:
         """The area as well-known binary, a MultiPolygon; None where it is not known.

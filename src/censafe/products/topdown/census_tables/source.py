@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from censafe.geography.area_lists import ListedBlocks, kinds_of_blocks
 from censafe.geography.area_names import NAMES, AreaNames, read_area_names
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE
+from censafe.geography.identifiers import GEOID_LEVELS, geoids
 from censafe.geography.own_codes import AreaCodes
 from censafe.model.cells.counting import AreaBlocks, tabulated
 from censafe.model.cells.lines import CensusTable
@@ -24,6 +25,7 @@ from censafe.model.entries import nearest
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
+from censafe.products.topdown.census_tables.card_contents import CardContents, census_contents
 from censafe.products.topdown.census_tables.definitions import SCHEMAS, census_tables, table_named
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.folder import ESTIMATES, GEOGRAPHY
@@ -40,6 +42,13 @@ OFF_SPINE: Final = {"place": 2, "cousub": 5, "aiannh": 0}
 """Kinds of areas that a run knows of its blocks: places, county subdivisions, and American Indian, Alaska Native and Hawaiian areas; with the
 first digits of a block's geocode that their codes begin with."""
 _RANK: Final = tuple(LEVELS)
+_PARENTS: Final = {2: 0, 5: 2, 7: 2, 10: 5, 11: 5, 12: 11, 15: 12}
+_LEVEL_WORDS: Final = {
+    "us": "nation", "block_group": "block group", "cousub": "county subdivision", "aiannh": "American Indian, Alaska Native or Hawaiian area",
+}  # fmt: skip
+_ALL_PERSONS: Final = {"dhc": ("P1", "P5", "P12"), "pl94": ("P1", "P2")}
+_ALL_UNITS: Final = ("H1", "H3")
+"""Tables whose first line counts all persons, by product, or all housing units."""
 _STATE: Final = 2
 _NAMED: Final = 5
 
@@ -145,6 +154,41 @@ class TableSource(ABC):
         return self._last[1]
 
     @property
+    def card(self) -> CardContents:
+        """What stands on the card of an area."""
+        return census_contents(self.product)
+
+    def areas_named(self, codes: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+        """The word for the level of some areas, and their codes as :meth:`codes_of` has them."""
+        kinds = {GEOID_LEVELS.get(len(code), "") for code in codes}
+        if len(kinds) != 1 or "" in kinds:
+            raise UsageError(
+                "name areas of one kind by their GEOIDs, of 2, 5, 7, 10, 11, 12 or 15 digits; or give a list of areas"
+            )
+        return kinds.pop(), tuple(codes)
+
+    def codes_of(self, geography: Geography) -> NDArray[np.str_]:
+        """The codes by which areas are named on cards and maps, shape (areas,)."""
+        return geography.areas.names if geography.listed else geoids(geography.areas.names)
+
+    def parents_of(self, geography: Geography) -> NDArray[np.str_]:
+        """The area above each area, empty where all have the same, shape (areas,)."""
+        codes = self.codes_of(geography)
+        digits = 0 if geography.listed or not len(codes) else _PARENTS.get(len(codes[0]), 0)
+        return np.array([code[:digits] for code in codes.tolist()], np.str_)
+
+    def level_words(self, geography: Geography) -> str:
+        """One area of the kind in words."""
+        return _LEVEL_WORDS.get(geography.name, geography.name)
+
+    def exact(self, table: CensusTable, geography: Geography) -> NDArray[np.bool_]:
+        """Lines of a table that are published as they were counted: all housing units everywhere, all persons of states and the nation."""
+        exact = np.zeros(len(table.lines), np.bool_)
+        persons = table.name in _ALL_PERSONS[self.product] and geography.name in ("us", "state")
+        exact[0] = persons or table.name in _ALL_UNITS
+        return exact
+
+    @property
     def blocks(self) -> NDArray[np.int64] | None:
         """Geocodes of all blocks as numbers, rising, those without records included; None where they are not known."""
         return None
@@ -240,6 +284,27 @@ class SourceWithIntervals(TableSource):
     def levels(self) -> tuple[str, ...]:
         """Words for the levels that there are, the widest first."""
         return self._source.levels
+
+    @property
+    def card(self) -> CardContents:
+        """What stands on the card of an area."""
+        return self._source.card
+
+    def codes_of(self, geography: Geography) -> NDArray[np.str_]:
+        """The codes by which areas are named on cards and maps."""
+        return self._source.codes_of(geography)
+
+    def parents_of(self, geography: Geography) -> NDArray[np.str_]:
+        """The area above each area."""
+        return self._source.parents_of(geography)
+
+    def level_words(self, geography: Geography) -> str:
+        """One area of the kind in words."""
+        return self._source.level_words(geography)
+
+    def exact(self, table: CensusTable, geography: Geography) -> NDArray[np.bool_]:
+        """Lines of a table that are published as they were counted."""
+        return self._source.exact(table, geography)
 
     @property
     def blocks(self) -> NDArray[np.int64] | None:

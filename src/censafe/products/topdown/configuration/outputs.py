@@ -384,6 +384,13 @@ def outputs_of(histogram: MeasuredHistogram) -> OutputLayout:
     return next(known, OutputLayout())
 
 
+def interval_queries(histogram: MeasuredHistogram) -> tuple[str, ...]:
+    """Queries of a histogram that have intervals when none are named: those of the configuration, or the total and all attributes."""
+    schema = histogram.schema.schema
+    usual = ("total", *(name for name in schema.names if schema.cells > 1))
+    return outputs_of(histogram).intervals or usual
+
+
 def title_of(histograms: Iterable[MeasuredHistogram]) -> str:
     """Title of a run's certificate.
 

@@ -32,7 +32,7 @@ from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.run.options import IntervalOptions
 from censafe.products.topdown.census_tables.definitions import census_tables
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.configuration.outputs import outputs_of
+from censafe.products.topdown.configuration.outputs import interval_queries, outputs_of
 from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.labels import answer_words, item_words, race_words
@@ -78,9 +78,7 @@ def chosen_queries(config: TopdownConfig, names: Sequence[str]) -> dict[str, tup
     chosen: dict[str, tuple[IntervalQuery, ...]] = {}
     known: set[str] = set()
     for histogram in config.histograms:
-        schema = histogram.schema.schema
-        usual = ("total", *(name for name in schema.names if schema.cells > 1))
-        listed = names or outputs_of(histogram).intervals or usual
+        listed = names or interval_queries(histogram)
         queries = [(name, _query(histogram, name)) for name in dict.fromkeys(listed)]
         known |= {name for name, query in queries if query is not None}
         chosen[histogram.name] = tuple(query for _, query in queries if query is not None)
