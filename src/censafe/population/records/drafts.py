@@ -53,6 +53,7 @@ class Draft:
 
     Args:
         areas: columns of areas, from coarse to fine.
+        finer: columns of many codes that may be those of smaller areas inside of these, by number of codes.
     """
 
     file: str
@@ -60,6 +61,7 @@ class Draft:
     missing: tuple[str, ...]
     columns: tuple[DraftColumn, ...]
     areas: tuple[str, ...]
+    finer: tuple[str, ...] = ()
 
 
 def draft_of(path: Path, scratch: Path) -> Draft:
@@ -79,9 +81,17 @@ def draft_of(path: Path, scratch: Path) -> Draft:
         sizes = [_distinct(con, f"c{place}") for place in range(len(columns))]
         drafts = [_column(con, name, f"c{place}", sizes[place], rows) for place, name in enumerate(columns)]
         areas = _nested(con, drafts, sizes)
+        finer = _finer(con, drafts, sizes, areas, rows)
     names = {drafts[place].name for place in areas}
     described = tuple(replace(one, kind="area", values=()) if one.name in names else one for one in drafts)
-    return Draft(path.name, form.encoding, _MISSING, described, tuple(drafts[place].name for place in areas))
+    return Draft(
+        path.name,
+        form.encoding,
+        _MISSING,
+        described,
+        tuple(drafts[place].name for place in areas),
+        tuple(drafts[place].name for place in finer),
+    )
 
 
 def _opened(con: duckdb.DuckDBPyConnection, path: Path, scratch: Path) -> tuple[Scanned, TextForm]:
@@ -156,6 +166,28 @@ def _nested(
         if (len(chain), sizes[last]) > (len(best), sizes[best[-1]] if best else 0):
             best = chain
     return best
+
+
+def _finer(
+    con: duckdb.DuckDBPyConnection,
+    columns: Sequence[DraftColumn],
+    sizes: Sequence[int],
+    areas: Sequence[int],
+    rows: int,
+) -> list[int]:
+    """Positions of columns of many codes with digits, each of several records and, where there are areas, in one of the lowest."""
+    kinds = ("other", "number") if areas else ("other",)
+    least = sizes[areas[-1]] if areas else 0
+    places = []
+    for place, column in enumerate(columns):
+        if column.kind not in kinds or place in areas or not least < sizes[place] <= rows // 2:
+            continue
+        codes = con.execute(
+            f"SELECT bool_and(regexp_matches(c{place}, '[0-9]') AND length(c{place}) <= {LONGEST_CODE}) FROM drafted WHERE {_there(f'c{place}')}"
+        ).fetchone()
+        if codes and codes[0] and (not areas or _tells(con, place, areas[-1])):
+            places.append(place)
+    return sorted(places, key=lambda place: (sizes[place], place))
 
 
 def _tells(con: duckdb.DuckDBPyConnection, fine: int, coarse: int) -> bool:

@@ -69,6 +69,33 @@ def test_areas_that_do_not_nest_are_not_a_chain(tmp_path: Path) -> None:
     assert drafted(tmp_path, columns).areas == ("gemeinde",)
 
 
+def test_a_column_of_many_codes_is_offered_as_the_lowest_area(tmp_path: Path) -> None:
+    codes = [f"1kmN{place % 30}E{place % 6}" for place in range(ROWS)]
+    more = {
+        "sn1km": codes,  # inside of gemeinde, and its name says nothing
+        "cut": [f"{place % 40}-A" for place in range(ROWS)],  # in several of them
+        "flat": [f"{place % 60}/{place}" for place in range(ROWS)],  # each of one record
+    }
+    draft = drafted(tmp_path, COLUMNS | more)
+    assert (draft.areas, draft.finer) == (("region", "gemeinde"), ("sn1km",))
+    text = draft_configuration(tmp_path / "persons.csv")
+    offer = "# DECIDE: sn1km has many codes, each in one gemeinde. If they are the lowest areas (not households or addresses): "
+    assert f'{offer}geography = ["region", "gemeinde", "sn1km"],' in text
+    assert codes[0] not in text
+    text = text.replace('geography = ["region", "gemeinde"]', 'geography = ["region", "gemeinde", "sn1km"]')
+    text = text.replace('{ name = "gemeinde" }]', '{ name = "gemeinde" }, { name = "sn1km" }]')
+    text = text.replace('"1/3"', '"1/4"').replace('gemeinde = "1/4"', 'gemeinde = "1/4"\nsn1km = "1/4"', 1)
+    shares = next(line for line in text.splitlines() if line.startswith("gemeinde = {"))
+    text = text.replace(shares, f"{shares}\n{shares.replace('gemeinde', 'sn1km')}")
+    (tmp_path / "own.toml").write_text(text, encoding="utf-8")
+    assert [level.name for level in load_config(tmp_path / "own.toml").levels][-1] == "sn1km"
+
+
+def test_without_areas_columns_of_many_codes_are_offered(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, {"sn": [f"N{place % 30}" for place in range(ROWS)], "sex": COLUMNS["sex"]})
+    assert (draft.areas, draft.finer) == ((), ("sn",))
+
+
 def test_rare_values_names_and_counts_are_not_told(tmp_path: Path) -> None:
     drafted(tmp_path, COLUMNS)
     text = draft_configuration(tmp_path / "persons.csv")

@@ -68,6 +68,7 @@ def _lines(draft: Draft) -> Iterator[str]:
     else:
         yield "# DECIDE: no column looks like areas; name the columns with their codes, and a level for each above."
         yield 'geography = ["area"]'
+    yield from _finer_areas(draft)
     yield '# DECIDE: a public list of the areas, empty ones included, such as areas = "areas.csv"; or, as here, it is published exactly which areas have records.'
     yield 'areas = "records"'
     for column, name, labels in used:
@@ -75,6 +76,17 @@ def _lines(draft: Draft) -> Iterator[str]:
         yield from _rule(column, name, labels)
     for column, why in left:
         yield f"# Not read: {column.name} ({why})"
+
+
+def _finer_areas(draft: Draft) -> Iterator[str]:
+    """Columns that may be areas below those of the geography."""
+    if not draft.finer:
+        return
+    names = " or ".join(draft.finer)
+    inside = f", each in one {draft.areas[-1]}" if draft.areas else ""
+    geography = ", ".join(map(_text, (*draft.areas, draft.finer[0])))
+    yield f"# DECIDE: {names} has many codes{inside}. If they are the lowest areas (not households or addresses): geography = [{geography}],"
+    yield f"# a level {{ name = {_text(_level_name(draft.finer[0]))} }} at the end of levels, and shares of it above."
 
 
 def _attributes(
