@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from censafe.attack.defenses.households import SwappedPeople, area_of_blocks
-from censafe.attack.people import People
+from censafe.attack.defenses.households import SwappedPeople
+from censafe.attack.people import People, area_of_blocks
 
 
 def drawn_people(

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from censafe.api.arguments import public
 from censafe.api.evaluations import Evaluation
+from censafe.api.options import require_configuration
+from censafe.errors import UsageError
 from censafe.model.observer import SilentObserver
 
 if TYPE_CHECKING:
+    from censafe.api.plans import Configuration
     from censafe.attack.study import AttackChoices
     from censafe.model.observer import Observer
 
@@ -86,21 +89,39 @@ def reconstruct(data: Path | str, out: Path | str, **options: Unpack[Reconstruct
     return Evaluation(Path(out), reconstruct_records(Path(data), Path(out), choices, observer).text())
 
 
+class DefenseKeywords(AttackKeywords, total=False):
+    """How defenses are compared; see also :class:`AttackKeywords`.
+
+    Args:
+        configuration: of topdown, with a table ``[read]``: records of a schema of one's own. One table is published and attacked: `quasi` by `target` of
+            every area. ``without``, ``tables``, ``agreement`` and ``attacker`` are for U.S. records.
+        quasi: with a configuration, attributes or recodes that the attacker knows of every person.
+        target: with a configuration, the attribute or recode that the attacker looks for.
+        area: with a configuration, the level of the areas that the attacker knows, by its name or its column.
+    """
+
+    configuration: Configuration | None
+    quasi: Sequence[str]
+    target: str
+    area: str
+
+
 @public
 def compare_defenses(
-    data: Path | str, out: Path | str, defenses: Sequence[str], **options: Unpack[AttackKeywords]
+    data: Path | str, out: Path | str, defenses: Sequence[str], **options: Unpack[DefenseKeywords]
 ) -> Evaluation:
     r"""CONFIDENTIAL. Defenses on the same records: the error of their tables, and what an attacker still finds beyond guessing.
 
     Args:
-        data: as of :func:`reconstruct`.
+        data: as of :func:`reconstruct`; with a configuration, the folder with the files that its ``[read]`` names.
         out: a new or empty folder.
-        defenses: names, such as ``swap:LO``, ``round:5``, ``topdown:pl94-us`` or ``published:FOLDER``.
-        options: see :class:`AttackKeywords`.
+        defenses: names, such as ``swap:LO``, ``round:5``, ``topdown:pl94-us`` or ``published:FOLDER``; with a configuration ``topdown`` for a run of it
+            with a test key, and ``topdown:RUN`` for a finished run of the same schema.
+        options: see :class:`AttackKeywords` and :class:`DefenseKeywords`.
 
     Raises:
         DataError: the records break a rule, or hold no households for a swap.
-        ConfigError: a parameter of a defense is out of range.
+        ConfigError: a parameter of a defense is out of range, or there is no such attribute.
         UsageError: a defense is not there, keywords do not go together, or the folder holds something else.
         TypeError: a keyword that is none.
 
@@ -115,10 +136,46 @@ def compare_defenses(
     """
     from censafe.attack.comparison.entry import compare_defenses_on
 
-    choices, observer = _attack_choices(options)
+    keywords: dict[str, Any] = dict(options)
+    configuration = keywords.pop("configuration", None)
+    names = ("quasi", "target", "area")
+    own: dict[str, Any] = {name: keywords.pop(name) for name in names if name in keywords}
+    if configuration is not None:
+        return _compare_own(Path(data), Path(out), tuple(defenses), configuration, own, keywords)
+    if any(own.values()):
+        raise UsageError(
+            f"{', '.join(name for name, value in own.items() if value)}: for records of a schema of one's own, which a configuration reads; fix: give "
+            "`configuration` too (--config), or leave these out"
+        )
+    choices, observer = _attack_choices(keywords)
     return Evaluation(
         Path(out), compare_defenses_on(Path(data), Path(out), tuple(defenses), choices, observer).text()
     )
+
+
+def _compare_own(
+    data: Path,
+    out: Path,
+    defenses: Sequence[str],
+    configuration: Configuration,
+    own: Mapping[str, Any],
+    keywords: Mapping[str, Any],
+) -> Evaluation:
+    from censafe.attack.own.reading import AttackNames
+    from censafe.attack.own.study import compare_own_defenses
+
+    require_configuration(configuration)
+    if configuration.product != "topdown":
+        raise UsageError(
+            f"{configuration.source}: a configuration of {configuration.product}; allowed: one of topdown with a table [read]"
+        )
+    names = AttackNames(tuple(own.get("quasi") or ()), own.get("target") or "", own.get("area") or "")
+    choices, observer = _attack_choices(keywords)
+    source = (configuration.source, configuration.settings)
+    compared = compare_own_defenses(
+        data, out, defenses, configuration.checked, source, names, choices, observer
+    )
+    return Evaluation(out, compared.text())
 
 
 class RankKeywords(TypedDict, total=False):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, Final, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Protocol, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
@@ -27,7 +28,12 @@ AGE_BINS: Final[NDArray[np.int64]] = np.array(
 """Lower edges of the 38 classes of age that the tables of a block tell apart: single years below 20, then those of P12."""
 OLDEST: Final = 110
 """The greatest age; in the tables of the Summary File, 110 and over. Records of the DHC, whose ages go to 115, are read with 110 for these."""
+ADULT: Final = 18
 BLOCK_DIGITS: Final = 15
+AREA_DIGITS: Final = {"state": 2, "county": 5, "tract": 11, "block group": 12}
+"""Digits of a block's code that name the area around it."""
+TABLE_LEVELS: Final = {"block": 15, "tract": 11, "county": 5}
+"""Levels of which tables are published, with the digits of their codes."""
 SIZE_EDGES: Final = (9, 49, 99, 249, 499, 999)
 SIZE_CLASSES: Final = ("1-9", "10-49", "50-99", "100-249", "250-499", "500-999", "1000+")
 """Classes of the population of a block."""
@@ -41,6 +47,91 @@ def block_size_class(population: NDArray[np.integer]) -> NDArray[np.int64]:
         ['1-9', '1-9', '10-49', '1000+']
     """
     return np.searchsorted(SIZE_EDGES, population, side="left")
+
+
+def area_of_blocks(blocks: NDArray[np.str_], level: str) -> NDArray[np.int64]:
+    """Area of every block, numbered from 0 in the order of the codes.
+
+    Args:
+        blocks: 15-digit codes, rising, shape (blocks,).
+
+    Example:
+        >>> area_of_blocks(np.array(["500070001001001", "500070001001002", "500090001001001"]), "county").tolist()
+        [0, 0, 1]
+    """
+    prefix = blocks.astype(f"U{AREA_DIGITS[level]}")
+    return np.cumsum(np.concatenate(([False], prefix[1:] != prefix[:-1])), dtype=np.int64)[: len(blocks)]
+
+
+class AttackedRecords(Protocol):
+    """Records that can be attacked: each has an area, quasi-identifiers and a target. "Blocks" are the areas that the attacker knows, whatever they are."""
+
+    @property
+    def targets(self) -> int:
+        """How many values the target has."""
+
+    @property
+    def within_levels(self) -> tuple[str, str, str]:
+        """Levels within which households exchange their areas, from near to far."""
+
+    @property
+    def blocks(self) -> NDArray[np.str_]:
+        """Codes of the areas, rising, shape (blocks,)."""
+
+    @property
+    def block(self) -> NDArray[np.int64]:
+        """Area of every person, shape (n,)."""
+
+    @property
+    def person(self) -> NDArray[np.int64]:
+        """Identifier, -1 where there is none, shape (n,)."""
+
+    @property
+    def household(self) -> NDArray[np.int64]:
+        """Household, -1 for who is in none, shape (n,)."""
+
+    @property
+    def adult(self) -> NDArray[np.bool_]:
+        """Whom households with as many of them are alike in, besides all persons, shape (n,)."""
+
+    @property
+    def target(self) -> NDArray[np.int64]:
+        """What the attacker looks for, from 0, shape (n,)."""
+
+    @property
+    def population(self) -> NDArray[np.int64]:
+        """Persons of every area, shape (blocks,)."""
+
+    @property
+    def wider(self) -> NDArray[np.int64]:
+        """The next wider area of every area, from which guesses are made where it is empty, shape (blocks,)."""
+
+    def __len__(self) -> int: ...
+
+    def keys(self, *, binned: bool) -> NDArray[np.int64]:
+        """Area and quasi-identifiers of every person as one number, or coarser ones, shape (n,)."""
+
+    def around(self, level: str) -> NDArray[np.int64]:
+        """Area of a level around every area, shape (blocks,)."""
+
+    @property
+    def table_levels(self) -> tuple[str, ...]:
+        """Levels of which tables are published, the attacked one first."""
+
+    def areas(self, level: str) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+        """Codes of the areas of a level that have persons or are listed, rising, and the area of every person."""
+
+    def frame(self) -> pa.Table:
+        """The records as they are written."""
+
+    def take(self, chosen: NDArray[Any]) -> Self:
+        """Some of the persons."""
+
+    def within(self, blocks: NDArray[np.str_]) -> Self:
+        """The persons of some areas."""
+
+    def moved(self, block: NDArray[np.int64]) -> Self:
+        """The same persons in other areas."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +218,58 @@ class People:
         return type(self)(blocks, **columns | {"block": place[columns["block"]].astype(np.int64)})
 
     @property
+    def targets(self) -> int:
+        """How many values race and origin have."""
+        return RACE_ORIGINS
+
+    @property
+    def within_levels(self) -> tuple[str, str, str]:
+        """Levels within which households exchange their blocks."""
+        return "tract", "county", "state"
+
+    def moved(self, block: NDArray[np.int64]) -> Self:
+        """The same persons in other blocks."""
+        return replace(self, block=block)
+
+    def around(self, level: str) -> NDArray[np.int64]:
+        """Area of a level around every block, shape (blocks,)."""
+        return area_of_blocks(self.blocks, level)
+
+    @property
+    def table_levels(self) -> tuple[str, ...]:
+        """Levels of which tables are published."""
+        return tuple(TABLE_LEVELS)
+
+    def areas(self, level: str) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+        """Codes of the areas of a level, and the area of every person."""
+        codes, place = np.unique(self.blocks.astype(f"U{TABLE_LEVELS[level]}"), return_inverse=True)
+        return codes, place.ravel().astype(np.int64)[self.block]
+
+    def frame(self) -> pa.Table:
+        """Persons in the columns that the attack reads; identifiers where there are any."""
+        columns: dict[str, Any] = {
+            "block": self.blocks[self.block],
+            "sex": self.sex + 1,
+            "age": self.age,
+            "race": self.race + 1,
+            "hispanic": self.hispanic,
+        }
+        for name, own in (("person_id", self.person), ("household_id", self.household)):
+            if (own >= 0).any():
+                columns[name] = pa.array(own, pa.int64(), mask=own < 0)
+        return pa.table(columns)
+
+    @property
+    def wider(self) -> NDArray[np.int64]:
+        """Block group of every block, shape (blocks,)."""
+        return self.around("block group")
+
+    @property
+    def adult(self) -> NDArray[np.bool_]:
+        """Who is 18 or over, shape (n,)."""
+        return self.age >= ADULT
+
+    @property
     def population(self) -> NDArray[np.int64]:
         """Persons of every block, shape (blocks,)."""
         return np.bincount(self.block, minlength=len(self.blocks))
@@ -136,13 +279,13 @@ class People:
         """Class of age of every person, a place in ``AGE_BINS``."""
         return np.searchsorted(AGE_BINS, self.age, side="right") - 1
 
-    def age_keys(self, *, binned: bool) -> NDArray[np.int64]:
+    def keys(self, *, binned: bool) -> NDArray[np.int64]:
         """Block, sex and class of age, or single year of age, of every person as one number."""
         age, ages = (self.age_bin, len(AGE_BINS)) if binned else (self.age.astype(np.int64), OLDEST + 1)
         return (self.block * 2 + self.sex) * ages + age
 
     @property
-    def race_origin(self) -> NDArray[np.int64]:
+    def target(self) -> NDArray[np.int64]:
         """Race and origin of every person as one number, twice the race and one for Hispanic; 0 to 125."""
         return self.race.astype(np.int64) * 2 + self.hispanic
 

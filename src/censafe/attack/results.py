@@ -20,7 +20,7 @@ from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.attack.reconstruction.programs import UNKNOWN
 from censafe.attack.reconstruction.solve import Reconstruction
 from censafe.attack.reconstruction.tracts import SolvedTracts
-from censafe.attack.tables import SINGLE_YEARS, PersonLine, TypeSpace, Workload
+from censafe.attack.tables import SINGLE_YEARS, CountedLines, PersonLine, TypeSpace, Workload
 from censafe.evaluation.outputs import write_frame
 
 _PARTS: Final = re.compile(r"(PCT|P)(\d+)([A-Z]?)$")
@@ -28,9 +28,13 @@ _STEP: Final = 5  # percent of the blocks
 
 
 @cache
-def column_words() -> Mapping[str, tuple[str, str]]:
-    """Meaning and unit of every column of the attack's files."""
-    text = (files("censafe.attack") / "data" / "columns.csv").read_text(encoding="utf-8")
+def column_words(name: str = "columns") -> Mapping[str, tuple[str, str]]:
+    """Meaning and unit of every column of the attack's files.
+
+    Args:
+        name: of the file with them; ``own_columns`` has those that are others with records of an own schema, with names in braces.
+    """
+    text = (files("censafe.attack") / "data" / f"{name}.csv").read_text(encoding="utf-8")
     return {row["column"]: (row["meaning"], row["unit"]) for row in csv.DictReader(text.splitlines())}
 
 
@@ -70,27 +74,19 @@ def reconstructed_people(
 
 
 def reconstruction_frame(
-    reconstruction: Reconstruction, space: TypeSpace, blocks: NDArray[np.str_]
+    reconstruction: Reconstruction, workload: CountedLines, blocks: NDArray[np.str_]
 ) -> pa.Table:
-    """A row for each block and type of person that was reconstructed."""
+    """A row for each area and type of person that was reconstructed."""
     return pa.table(
         {
-            "block": blocks[reconstruction.block],
-            **type_columns(reconstruction.types, space),
+            workload.area: blocks[reconstruction.block],
+            **workload.type_columns(reconstruction.types),
             "persons": reconstruction.counts,
             "certain": reconstruction.least,
             "possible": reconstruction.most,
             "status": reconstruction.status[reconstruction.block],
         }
     )
-
-
-def type_columns(types: NDArray[np.int64], space: TypeSpace) -> dict[str, NDArray[np.int64]]:
-    """Sex, lowest and highest age, race and origin of some types of persons, as files have them."""
-    sex, age, race, hispanic = space.parts(types)
-    edges = np.append(space.edges, OLDEST + 1)
-    last = edges[np.searchsorted(edges, age, side="right")] - 1
-    return {"sex": sex + 1, "age_from": age, "age_to": last, "race": race + 1, "hispanic": hispanic}
 
 
 def record_frame(people: People) -> pa.Table:
@@ -124,15 +120,17 @@ def tract_frame(solved: SolvedTracts, published: PublishedTables) -> pa.Table:
     )
 
 
-def variability_frame(reconstruction: Reconstruction, blocks: NDArray[np.str_]) -> pa.Table:
-    """A row for each block, with bounds for attackers who start from another reconstruction.
+def variability_frame(
+    reconstruction: Reconstruction, blocks: NDArray[np.str_], area: str = "block"
+) -> pa.Table:
+    """A row for each area, with bounds for attackers who start from another reconstruction.
 
     Source: attack.md 6: half of it, and twice of it but at most 100.
     """
     share = reconstruction.variability
     return pa.table(
         {
-            "block": blocks,
+            area: blocks,
             "population": reconstruction.population,
             "status": np.where(
                 np.isnan(share) & (reconstruction.status == "exact"), UNKNOWN, reconstruction.status

@@ -261,7 +261,7 @@ def _frames(attack: _Attack, choices: AttackChoices) -> dict[str, pa.Table]:
     ages = None if attack.tracts is None else attack.tracts.ages
     people = reconstructed_people(reconstruction, published.workload.space, blocks, choices.seed, ages)
     frames = {
-        "reconstruction": reconstruction_frame(reconstruction, published.workload.space, blocks),
+        "reconstruction": reconstruction_frame(reconstruction, published.workload, blocks),
         "records": record_frame(people),
     }
     if attack.truth is not None:
@@ -302,10 +302,12 @@ def write_attack(
     *,
     parquet: Collection[str],
     wide: PublishedTables | None = None,
+    meaning: Callable[[str], tuple[str, str]] | None = None,
 ) -> Evaluated:
     """Write frames, codebook, document and page of an attack.
 
     Args:
+        meaning: meaning and unit of a column; None for the columns of U.S. records.
         parquet: frames that are written as Parquet as well.
         wide: tables that are written with one row an area; None without.
     """
@@ -313,7 +315,7 @@ def write_attack(
     if wide is not None:
         files += write_wide_tables(out, wide)
     columns = {name: frame.column_names for name, frame in frames.items()}
-    files.append(write_frame_codebook(out, columns, column_words().__getitem__))
+    files.append(write_frame_codebook(out, columns, meaning or column_words().__getitem__))
     write_document(out, document)
     files += write_page(out, page(out))
     return Evaluated(tuple(lines), tuple(out / name for name in files))

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from censafe.attack.people import AGE_BINS, OLDEST, RACE_BITS, RACE_LETTERS, RACES, People
+from censafe.attack.people import AGE_BINS, OLDEST, RACE_BITS, RACE_LETTERS, RACES, AttackedRecords, People
 from censafe.errors import ConfigError
 from censafe.model.entries import nearest
 from censafe.model.parsing import read_toml
@@ -86,6 +87,39 @@ class TypeSpace:
         return sex, np.asarray(self.edges)[age], race, hispanic
 
 
+class CountedLines(Protocol):
+    """Lines of tables of one level, over types of persons that attributes make."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Table of every line."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Number of every line in its table, from 1."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Levels of the attributes; the last changes fastest in the number of a type."""
+
+    @property
+    def matrix(self) -> csr_array:
+        """How often a person of a type counts in a line, sparse, shape (types, lines)."""
+
+    @property
+    def area(self) -> str:
+        """What the areas of the lines are called in files."""
+
+    def types(self, people: Any) -> NDArray[np.int64]:
+        """Type of every person, shape (n,)."""
+
+    def type_columns(self, types: NDArray[np.int64]) -> Mapping[str, Any]:
+        """Some types as files have them, a column for each attribute or more."""
+
+    def types_of(self, rows: pa.Table) -> NDArray[np.int64]:
+        """Types of rows with such columns."""
+
+
 @dataclass(frozen=True, eq=False)
 class Workload:
     """Lines of tables of one level, over the types of persons.
@@ -114,6 +148,38 @@ class Workload:
         """Table of every line."""
         return tuple(line.table for line in self.lines)
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Number of every line in its table."""
+        return tuple(line.number for line in self.lines)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sexes, classes of age, sets of races, origins."""
+        return self.space.shape
+
+    @property
+    def area(self) -> str:
+        """What the areas of the lines are called in files."""
+        return "block"
+
+    def types(self, people: People) -> NDArray[np.int64]:
+        """Type of every person, shape (n,)."""
+        return self.space.types(people)
+
+    def type_columns(self, types: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+        """Sex, lowest and highest age, race and origin of some types of persons, as files have them."""
+        sex, age, race, hispanic = self.space.parts(types)
+        edges = np.append(self.space.edges, OLDEST + 1)
+        last = edges[np.searchsorted(edges, age, side="right")] - 1
+        return {"sex": sex + 1, "age_from": age, "age_to": last, "race": race + 1, "hispanic": hispanic}
+
+    def types_of(self, rows: pa.Table) -> NDArray[np.int64]:
+        """Types of rows with such columns."""
+        age = np.searchsorted(self.space.edges, rows["age_from"].to_numpy())
+        parts = (rows["sex"].to_numpy() - 1, age, rows["race"].to_numpy() - 1, rows["hispanic"].to_numpy())
+        return np.ravel_multi_index(parts, self.space.shape).astype(np.int64)
+
 
 def _column(line: PersonLine, space: TypeSpace) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Types that a line counts, and how often."""
@@ -136,7 +202,10 @@ def _column(line: PersonLine, space: TypeSpace) -> tuple[NDArray[np.int64], NDAr
 
 
 def tabulate_lines(
-    workload: Workload, people: People, areas: NDArray[np.int64] | None = None, number: int | None = None
+    workload: CountedLines,
+    people: AttackedRecords,
+    areas: NDArray[np.int64] | None = None,
+    number: int | None = None,
 ) -> NDArray[np.int64]:
     """Every line of every area.
 
@@ -146,7 +215,7 @@ def tabulate_lines(
     place = people.block if areas is None else areas
     count = len(people.blocks) if number is None else number
     ones = np.ones(len(people))
-    histogram = csr_array((ones, (place, workload.space.types(people))), shape=(count, workload.space.size))
+    histogram = csr_array((ones, (place, workload.types(people))), shape=(count, workload.matrix.shape[0]))
     return np.rint((histogram @ workload.matrix).toarray()).astype(np.int64)
 
 

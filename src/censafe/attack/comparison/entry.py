@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,10 +13,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from censafe.attack.comparison.files import read_reconstruction, write_published, write_reconstruction
-from censafe.attack.comparison.keys import VOTING_AGE_KEYS, AttackKeys, by_voting_age
+from censafe.attack.comparison.keys import VOTING_AGE_KEYS, AttackKeys, by_voting_age, redistricting_lines
 from censafe.attack.comparison.published import (
     LevelTables,
     LineErrors,
@@ -23,9 +25,11 @@ from censafe.attack.comparison.published import (
     changed_data,
     data_of_people,
     perturbed_data,
+    swapped_data,
     table_errors,
 )
 from censafe.attack.comparison.releases import published_data, require_dhc_records, run_topdown
+from censafe.attack.comparison.words import CENSUS_WORDS, ComparisonWords
 from censafe.attack.defenses.households import Households
 from censafe.attack.defenses.named import Defense
 from censafe.attack.defenses.registry import parse_defense
@@ -33,12 +37,12 @@ from censafe.attack.matching.attackers import Attacker
 from censafe.attack.matching.guessers import GUESSER
 from censafe.attack.matching.rates import AttackTarget, agreement_rows, reidentification_rows, unique_rows
 from censafe.attack.pages.comparison import comparison_page
-from censafe.attack.people import People, block_size_class
+from censafe.attack.people import AttackedRecords, People, block_size_class
 from censafe.attack.reading import read_people
 from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
-from censafe.attack.results import percentile_frame, reconstructed_people
+from censafe.attack.results import column_words, percentile_frame, reconstructed_people
 from censafe.attack.study import AttackChoices, attackers_of, share_text, workload_of, write_attack
-from censafe.attack.tables import Workload
+from censafe.attack.tables import CountedLines, Workload
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import Evaluated
@@ -64,7 +68,7 @@ class AttackedDefense:
     """A defense after the attack."""
 
     defense: Defense | None
-    people: People
+    people: AttackedRecords
     reconstruction: Reconstruction | None
     keys: AttackKeys
     errors: Mapping[str, LineErrors] = field(repr=False)
@@ -78,55 +82,140 @@ class AttackedDefense:
 
 
 @dataclass(frozen=True, eq=False)
-class DefenseStudy:
+class DefenseStudy(ABC):
     """What all defenses have in common."""
 
     data: Path
     out: Path
-    truth: People
-    workload: Workload
+    truth: AttackedRecords
+    workload: CountedLines
     choices: AttackChoices
     observer: Observer
 
+    @property
+    def words(self) -> ComparisonWords:
+        """What areas, quasi-identifiers and target are called."""
+        return CENSUS_WORDS
+
+    def meaning(self, column: str) -> tuple[str, str]:
+        """Meaning and unit of a column of the files."""
+        return column_words()[column]
+
+    @abstractmethod
+    def published(self, defense: Defense | None) -> PublishedData:
+        """What a defense publishes; exact tables without one."""
+
+    @abstractmethod
+    def records(self, reconstruction: Reconstruction, codes: NDArray[np.str_]) -> AttackedRecords:
+        """The records of a reconstruction of areas."""
+
+    def errors(self, published: PublishedData) -> Mapping[str, LineErrors]:
+        """Errors of what is published, by level."""
+        return table_errors(self.workload, self.truth, published)
+
+    def references(self, attacked: Sequence[AttackedDefense]) -> list[AttackedDefense]:
+        """What stands beside exact tables to compare some of the defenses with."""
+        return []
+
     def attacked(self, defense: Defense | None) -> AttackedDefense:
         """Apply a defense, write what it publishes, and attack that; a reconstruction that an earlier start stored is read."""
-        published = self._published(defense)
+        published = self.published(defense)
         spec = NO_DEFENSE if defense is None else defense.spec
-        name = f"published/{file_name(spec) if spec.startswith('published:') else _SYMBOLS.sub('-', spec)}"
+        name = f"published/{file_name(spec) if defense is not None and defense.folder is not None else _SYMBOLS.sub('-', spec)}"
         if defense is not None and defense.points is not None:
             name += f"-{defense.points.digest[:8]}"  # another file under the same name is another defense
         write_published(self.out / name, self.workload, published)
         people, reconstruction = published.people, None
         if published.attacked is not None:
-            space, codes = self.workload.space, published.attacked.codes
-            reconstruction = read_reconstruction(self.out / name, space, codes)
+            codes = published.attacked.codes
+            reconstruction = read_reconstruction(self.out / name, self.workload, codes)
             if reconstruction is None:
-                reconstruction = self._solved(defense, published.attacked)
-                write_reconstruction(self.out / name, reconstruction, space, codes)
-            people = reconstructed_people(reconstruction, space, codes, self.choices.seed)
+                reconstruction = self.solved(defense, published.attacked)
+                write_reconstruction(self.out / name, reconstruction, self.workload, codes)
+            people = self.records(reconstruction, codes)
         if people is None:
             raise ValueError("what was published has neither records nor tables")
-        errors = table_errors(self.workload, self.truth, published)
         return AttackedDefense(
             defense,
             people.within(self.truth.blocks),
             reconstruction,
             published.keys,
-            errors,
+            self.errors(published),
             published.claim,
             name,
         )
 
-    def redistricting(self) -> AttackedDefense:
+    def solved(self, defense: Defense | None, published: LevelTables) -> Reconstruction:
+        """Records whose tables are the published ones. Where values are ranges of counts, a published 0 is first taken to be one."""
+        low, high, workload = published.tables.low, published.tables.high, self.workload
+        published_areas = np.asarray((published.tables.value > 0).any(axis=1))
+        high = np.where(
+            published_areas[:, None], high, 0
+        )  # an area without any published count has no records
+        if np.array_equal(low, high):
+            solving = self.choices.solving
+            if (
+                defense is not None and defense.folder is not None
+            ):  # tables of others need not agree with each other
+                solving = replace(solving, nearest=True)
+            return reconstruct(workload, low, high, solving)
+        zero = published.tables.value == 0
+        quick = self.quick(variability=bool((high[zero] == 0).all()))
+        reconstruction = reconstruct(workload, np.where(zero, 0, low), np.where(zero, 0, high), quick)
+        return replace(
+            reconstruction, variability=np.where(published_areas, reconstruction.variability, np.nan)
+        )
+
+    def quick(self, *, variability: bool) -> SolveChoices:
+        """Choices for values that are not exact: the nearest records where none fit, in little time."""
+        seconds = min(self.choices.seconds, _COARSE_SECONDS)
+        return SolveChoices(
+            variability and self.choices.variability, False, True, seconds, self.choices.workers
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CensusStudy(DefenseStudy):
+    """Persons of U.S. blocks."""
+
+    truth: People
+    workload: Workload
+
+    def records(self, reconstruction: Reconstruction, codes: NDArray[np.str_]) -> People:
+        """Persons, with an age drawn from the class of each."""
+        return reconstructed_people(reconstruction, self.workload.space, codes, self.choices.seed)
+
+    def errors(self, published: PublishedData) -> Mapping[str, LineErrors]:
+        """Errors by level, also those of race, origin and voting age alone."""
+        return table_errors(self.workload, self.truth, published, redistricting_lines(self.workload))
+
+    def references(self, attacked: Sequence[AttackedDefense]) -> list[AttackedDefense]:
+        """Exact redistricting data beside protected ones."""
+        return [self._redistricting()] if any(one.keys.race_alone for one in attacked) else []
+
+    def solved(self, defense: Defense | None, published: LevelTables) -> Reconstruction:
+        """Records whose tables are the published ones; recoded tables are lines over the categories that are written."""
+        if defense is None or defense.recode is None:
+            return super().solved(defense, published)
+        rows = defense.recode.rows(self.workload.space.edges)
+        workload = replace(self.workload, matrix=csr_array(self.workload.matrix[rows]))
+        return reconstruct(
+            workload, published.tables.low, published.tables.high, self.quick(variability=False)
+        )
+
+    def _redistricting(self) -> AttackedDefense:
         """Exact redistricting data attacked: race, origin and voting age of all persons in every block, as the reference of protected ones."""
         people = by_voting_age(self.truth)
-        published = data_of_people(self.workload, people, VOTING_AGE_KEYS, microdata=True)
-        errors = table_errors(self.workload, self.truth, published)
-        return AttackedDefense(EXACT_REDISTRICTING, people, None, published.keys, errors)
+        hidden = ~redistricting_lines(self.workload)
+        published = data_of_people(self.workload, people, VOTING_AGE_KEYS, microdata=True, hidden=hidden)
+        return AttackedDefense(EXACT_REDISTRICTING, people, None, published.keys, self.errors(published))
 
-    def _published(self, defense: Defense | None) -> PublishedData:
+    def published(self, defense: Defense | None) -> PublishedData:
+        """What a defense publishes; exact tables without one."""
         if defense is None:
             return data_of_people(self.workload, self.truth, microdata=False)
+        if defense.swap is not None:
+            return swapped_data(self.workload, self.truth, defense, self.choices.seed)
         if defense.change is not None:
             return changed_data(self.workload, self.truth, defense, self.choices.seed)
         if defense.tables is not None:
@@ -145,39 +234,11 @@ class DefenseStudy:
         run_topdown(config, self.data, folder, settings, self.choices.seed, self.observer)
         return folder
 
-    def _solved(self, defense: Defense | None, published: LevelTables) -> Reconstruction:
-        """Records whose tables are the published ones. Where values are ranges of counts, a published 0 is first taken to be one."""
-        low, high, workload = published.tables.low, published.tables.high, self.workload
-        if defense is not None and defense.recode is not None:
-            rows = defense.recode.rows(workload.space.edges)
-            workload = replace(workload, matrix=csr_array(workload.matrix[rows]))
-            return reconstruct(workload, low, high, self._quick(variability=False))
-        published_areas = np.asarray((published.tables.value > 0).any(axis=1))
-        high = np.where(
-            published_areas[:, None], high, 0
-        )  # an area without any published count has no records
-        if np.array_equal(low, high):
-            solving = self.choices.solving
-            if (
-                defense is not None and defense.folder is not None
-            ):  # tables of others need not agree with each other
-                solving = replace(solving, nearest=True)
-            return reconstruct(workload, low, high, solving)
-        zero = published.tables.value == 0
-        quick = self._quick(variability=bool((high[zero] == 0).all()))
-        reconstruction = reconstruct(workload, np.where(zero, 0, low), np.where(zero, 0, high), quick)
-        return replace(
-            reconstruction, variability=np.where(published_areas, reconstruction.variability, np.nan)
-        )
 
-    def _quick(self, *, variability: bool) -> SolveChoices:
-        seconds = min(self.choices.seconds, _COARSE_SECONDS)
-        return SolveChoices(
-            variability and self.choices.variability, False, True, seconds, self.choices.workers
-        )
-
-
-RISK: Final = "nonmodal unique"
+def require_defenses(specs: Sequence[str]) -> None:
+    """Refuse a comparison of nothing, or of one defense twice."""
+    if not specs or len(set(specs)) < len(specs):
+        raise UsageError("name every defense once, and one at least, such as swap:LO or round:5")
 
 
 def compare_defenses_on(
@@ -187,8 +248,7 @@ def compare_defenses_on(
 
     The same call continues a comparison that was stopped, and one with further defenses adds them.
     """
-    if not specs or len(set(specs)) < len(specs):
-        raise UsageError("name every defense once, and one at least, such as swap:LO or round:5")
+    require_defenses(specs)
     defenses = [parse_defense(one) for one in specs]
     workload = workload_of(choices)
     for defense in defenses:  # before anything is written
@@ -204,50 +264,89 @@ def compare_defenses_on(
         for defense in defenses:
             if defense.points is not None:
                 defense.points.of(truth.blocks)  # refuses blocks without points
-    with evaluation_folder(out, _identity(truth, choices)):
-        study = DefenseStudy(data, out, truth, workload, choices, observer)
-        every = []
-        with observer.stage("attack the defenses"):
-            done = work_done(observer, len(defenses) + 1, "defenses")
-            for number, applied in enumerate((None, *defenses), 1):
-                with observer.stage(NO_DEFENSE if applied is None else applied.spec):
-                    every.append(study.attacked(applied))
-                done(number)
-        if any(one.keys.race_alone for one in every):
-            every.insert(1, study.redistricting())
-        frames = _frames(every, attackers, truth, choices)
-        document = {
-            "kind": "defenses",
-            "data": str(data),
-            "persons": len(truth),
-            "blocks": len(truth.blocks),
-            "defenses": len(defenses),
-            "tables": list(dict.fromkeys(workload.names)),
-            "seed": choices.seed,
-        }
-        lines = _summary(frames["defenses"])
-        return write_attack(out, frames, document, comparison_page, lines, parquet=frames)
+    with evaluation_folder(out, comparison_identity(vars(truth).values(), choices)):
+        return compared(CensusStudy(data, out, truth, workload, choices, observer), defenses, attackers)
 
 
-def _identity(truth: People, choices: AttackChoices) -> dict[str, str]:
-    """What calls for one folder have in common: records, tables, attackers and seed; the number of processes does not matter."""
+def compared(
+    study: DefenseStudy, defenses: Sequence[Defense], attackers: Sequence[Attacker], **facts: Any
+) -> Evaluated:
+    """Attack the exact tables and what each defense publishes, and write what came of it.
+
+    Args:
+        facts: further entries of the document.
+    """
+    observer, truth, words = study.observer, study.truth, study.words
+    every = []
+    with observer.stage("attack the defenses"):
+        done = work_done(observer, len(defenses) + 1, "defenses")
+        for number, applied in enumerate((None, *defenses), 1):
+            with observer.stage(NO_DEFENSE if applied is None else applied.spec):
+                every.append(study.attacked(applied))
+            done(number)
+    every[1:1] = study.references(every)
+    frames = _in_words(_frames(every, attackers, study), words)
+    document = {
+        "kind": "defenses",
+        "data": str(study.data),
+        "persons": len(truth),
+        words.areas_key: len(truth.blocks),
+        "defenses": len(defenses),
+        "tables": list(dict.fromkeys(study.workload.names)),
+        "seed": study.choices.seed,
+        **facts,
+    }
+    lines = _summary(frames["defenses"], words)
+    return write_attack(
+        study.out, frames, document, comparison_page, lines, parquet=frames, meaning=study.meaning
+    )
+
+
+def _in_words(frames: Mapping[str, pa.Table], words: ComparisonWords) -> dict[str, pa.Table]:
+    """Frames whose columns have the names of the words; of attributes without classes there is one column where ages have two."""
+    if words == CENSUS_WORDS:
+        return dict(frames)
+    left_out = {CENSUS_WORDS.agreement, CENSUS_WORDS.unique[-1]}
+    names = {CENSUS_WORDS.size: words.size}
+    columns = {
+        name: [one for one in frame.column_names if name == "defenses" or one not in left_out]
+        for name, frame in frames.items()
+    }
+    names |= {CENSUS_WORDS.agreement: words.agreement, "exact_percent": words.agreement}
+    return {
+        name: frames[name].select(own).rename_columns([names.get(one, one) for one in own])
+        for name, own in columns.items()
+    }
+
+
+def comparison_identity(
+    columns: Iterable[NDArray[Any]], choices: AttackChoices, settings: str = ""
+) -> dict[str, str]:
+    """What calls for one folder have in common: records, tables, attackers and seed; the number of processes does not matter.
+
+    Args:
+        columns: of the records.
+        settings: by which they were read.
+    """
     files = [None if path is None else sha256_file(path) for path in (choices.tables, choices.attacker)]
     chosen = replace(choices, workers=1, tables=None, attacker=None)
     with TestKey(0) as key:
-        records = b"|".join(np.ascontiguousarray(column).tobytes() for column in vars(truth).values())
+        records = b"|".join(np.ascontiguousarray(column).tobytes() for column in columns)
+        options = json.dumps([astuple(chosen), files], default=str) + settings
         commitments = {
             "records": keyed_commitment(key, records).hex(),
-            "options": keyed_commitment(
-                key, json.dumps([astuple(chosen), files], default=str).encode()
-            ).hex(),
+            "options": keyed_commitment(key, options.encode()).hex(),
         }
     return {"kind": "comparison of defenses", **commitments}
 
 
 def _frames(
-    every: Sequence[AttackedDefense], attackers: Sequence[Attacker], truth: People, choices: AttackChoices
+    every: Sequence[AttackedDefense],
+    attackers: Sequence[Attacker],
+    study: DefenseStudy,
 ) -> dict[str, pa.Table]:
     """The files; exact tables come first."""
+    truth, choices = study.truth, study.choices
     exact = every[0].reconstruction
     target = AttackTarget.of(truth, exact.variability if exact is not None and choices.variability else None)
     rates = {one.name: _rates(one, attackers, target, choices.seed) for one in every}
@@ -265,7 +364,7 @@ def _frames(
         if (reconstruction := _known(one)) is not None
     ]
     frames = {
-        "defenses": _defense_rows(every, truth, pa.concat_tables([*own, guessers]), agreement),
+        "defenses": _defense_rows(every, study.words.risk, pa.concat_tables([*own, guessers]), agreement),
         "agreement": pa.concat_tables(agreement.values()),
         "reidentification": pa.concat_tables([*own, guessers]),
         "uniques": unique_rows(truth),
@@ -311,13 +410,16 @@ def _known(attacked: AttackedDefense) -> Reconstruction | None:
 
 
 def _defense_rows(
-    every: Sequence[AttackedDefense], truth: People, rates: pa.Table, agreement: Mapping[str, pa.Table]
+    every: Sequence[AttackedDefense],
+    risk: str,
+    rates: pa.Table,
+    agreement: Mapping[str, pa.Table],
 ) -> pa.Table:
     """A row for each defense: errors, agreement, certainty, and precision on those whom guessing misses, beyond the guesser."""
     own_rates = {
         row["data"]: row
         for row in rates.to_pylist()
-        if (row["attacker"], row["population_attacked"], row["block_size"]) == ("exact", RISK, "all")
+        if (row["attacker"], row["population_attacked"], row["block_size"]) == ("exact", risk, "all")
     }
     guess = own_rates[GUESSER]
     rows = []
@@ -337,7 +439,8 @@ def _defense_rows(
             ("race_error_{}", "race_mean"),
             ("withheld_{}_percent", "withheld"),
         ):
-            row |= {column.format(level): getattr(error, value) for level, error in errors.items()}
+            values = {level: getattr(error, value) for level, error in errors.items()}
+            row |= {column.format(level): own for level, own in values.items() if own is not None}
         row |= {
             "binned_percent": agreement[attacked.name].to_pylist()[0]["binned_percent"],
             "certain_percent": None if certain is None else 100 * float((certain.variability[certain.population > 0] == 0).mean()),
@@ -352,12 +455,14 @@ def _defense_rows(
     return pa.Table.from_pylist(rows)
 
 
-def _summary(defenses: pa.Table) -> tuple[str, ...]:
+def _summary(defenses: pa.Table, words: ComparisonWords) -> tuple[str, ...]:
+    level = words.levels[:2][-1]
+    target = words.target[0].upper() + words.target[1:]
     lines = [
-        "CONFIDENTIAL. Race and origin of the persons whom guessing misses most, by an attacker who knows block, sex and age; mean absolute error of tract counts."
+        f"CONFIDENTIAL. {target} of the persons whom guessing misses most, by an attacker who knows {words.known}; mean absolute error of {level} counts."
     ]
     lines += [
-        f"  {row['defense']}: right in {share_text(row['precision'])} of the matches (guessing {share_text(row['guesser_precision'])}), error {row['error_tract']:.2f}"
+        f"  {row['defense']}: right in {share_text(row['precision'])} of the matches (guessing {share_text(row['guesser_precision'])}), error {row[f'error_{level}']:.2f}"
         for row in defenses.to_pylist()
     ]
     return tuple(lines)

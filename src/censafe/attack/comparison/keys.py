@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.attack.defenses.households import ADULT
 from censafe.attack.defenses.recoding import MergedAreas, MergedCategories
-from censafe.attack.people import People
+from censafe.attack.people import ADULT, People
 from censafe.attack.tables import Workload
 
-_SAME: Callable[[People], People] = lambda people: people  # noqa: E731
+_SAME: Callable[[Any], Any] = lambda people: people  # noqa: E731
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +26,7 @@ class AttackKeys:
     """
 
     words: str
-    rewritten: Callable[[People], People] = field(default=_SAME, repr=False)
+    rewritten: Callable[[Any], Any] = field(default=_SAME, repr=False)
     race_alone: bool = False
 
     @staticmethod

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from censafe.attack.comparison.files import read_tables
-from censafe.attack.comparison.keys import VOTING_AGE_KEYS
+from censafe.attack.comparison.keys import VOTING_AGE_KEYS, redistricting_lines
 from censafe.attack.comparison.published import PublishedData, data_of_people
+from censafe.attack.people import TABLE_LEVELS
 from censafe.attack.reading import read_people, read_voting_age
 from censafe.attack.tables import Workload
 from censafe.errors import UsageError
@@ -35,12 +36,13 @@ _BLOCK_DIGITS: Final = 16
 
 def published_data(path: Path, workload: Workload) -> PublishedData:
     """What was published before: tables that a comparison wrote, microdata of the redistricting data or of the DHC, or any persons."""
-    tables = read_tables(path, workload) if path.is_dir() else None
+    tables = read_tables(path, workload, tuple(TABLE_LEVELS)) if path.is_dir() else None
     if tables is not None:
         return PublishedData(tables, attacked=tables["block"])
     people = read_voting_age(path)
     if people is not None:
-        return data_of_people(workload, people, VOTING_AGE_KEYS, microdata=True)
+        hidden = ~redistricting_lines(workload)
+        return data_of_people(workload, people, VOTING_AGE_KEYS, microdata=True, hidden=hidden)
     return data_of_people(workload, read_people(path), microdata=True)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from censafe.attack.defenses.intervals import TableIntervals
 from censafe.attack.defenses.named import TableAreas
-from censafe.attack.tables import TypeSpace, Workload
+from censafe.attack.tables import CountedLines
 from censafe.errors import ConfigError
 
 _Ints = NDArray[np.int64]
@@ -38,23 +38,23 @@ class CellMove:
 class TypeRows:
     """How often a person of each type counts in each line, small numbers, shape (types + 1, lines); the last row is that of no person."""
 
-    space: TypeSpace
+    shape: tuple[int, ...]
     rows: NDArray[np.uint8] = field(repr=False)
 
     @staticmethod
-    def of(workload: Workload) -> TypeRows:
+    def of(workload: CountedLines) -> TypeRows:
         """Of the lines of tables."""
         dense = workload.matrix.toarray().astype(np.uint8)
-        return TypeRows(workload.space, np.vstack([dense, np.zeros_like(dense[:1])]))
+        return TypeRows(workload.shape, np.vstack([dense, np.zeros_like(dense[:1])]))
 
     def others(self, person_type: int, present: _Ints) -> _Ints:
         """Types that a person may become: those that differ in one attribute, and those that are there; and no person."""
-        place = np.unravel_index(person_type, self.space.shape)
+        place = np.unravel_index(person_type, self.shape)
         parts = [present, np.array([NO_TYPE])]
-        for axis, length in enumerate(self.space.shape):
-            changed = list(np.broadcast_arrays(*place, np.arange(length))[:4])
+        for axis, length in enumerate(self.shape):
+            changed = list(np.broadcast_arrays(*place, np.arange(length))[:-1])
             changed[axis] = np.arange(length)
-            parts.append(np.ravel_multi_index(tuple(changed), self.space.shape))
+            parts.append(np.ravel_multi_index(tuple(changed), self.shape))
         return np.concatenate(parts)
 
 
@@ -116,7 +116,7 @@ def suppress_under_threshold(areas: TableAreas, threshold: int) -> TableInterval
     Source: attack.md 17, 4; Cox (1980), "Suppression methodology and statistical disclosure control", for complementary suppression.
     """
     require_threshold(threshold)
-    types, own = TypeRows.of(areas.workload), areas.workload.space.types(areas.people)
+    types, own = TypeRows.of(areas.workload), areas.types
     order = np.argsort(areas.area, kind="stable")
     ends = np.searchsorted(areas.area[order], np.arange(len(areas.counts) + 1))
     hidden = np.zeros(areas.counts.shape, np.bool_)

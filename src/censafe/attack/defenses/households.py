@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from censafe.attack.people import People
+from censafe.attack.people import AttackedRecords
 from censafe.errors import DataError
 
-ADULT: Final = 18
-AREA_DIGITS: Final = {"state": 2, "county": 5, "tract": 11, "block group": 12}
-"""Digits of a block's code that name the area around it."""
 _Ints = NDArray[np.int64]
+Records = TypeVar("Records", bound=AttackedRecords)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +38,11 @@ class Households:
         return len(self.number)
 
     @staticmethod
-    def of(people: People) -> Households:
+    def of(people: AttackedRecords) -> Households:
         """Households of persons.
 
         Example:
+            >>> from censafe.attack.people import People
             >>> one = np.ones(3, np.int64)
             >>> home = np.array(["500070001001001"] * 3)
             >>> people = People.of(home, sex=one, age=np.array([40, 9, 20]), race=one, hispanic=0 * one, household=np.array([7, 7, -1]))
@@ -64,40 +63,44 @@ class Households:
         apart = np.unique(place[people.block[housed] != block[place]])
         if len(apart):
             raise DataError(
-                f"household_id: {len(apart):,} households have persons in more than one block; allowed: one block a household; "
-                "fix: number households uniquely over all blocks"
+                f"households: {len(apart):,} households have persons in more than one area; allowed: one area a household; "
+                "fix: number households uniquely over all areas"
             )
         size = np.bincount(place, minlength=len(number))
-        adults = np.bincount(place[people.age[housed] >= ADULT], minlength=len(number))
+        adults = np.bincount(place[people.adult[housed]], minlength=len(number))
         return Households(number, of_person, block, size, adults)
 
-    def alike(self, blocks: NDArray[np.str_], level: str) -> _Ints:
-        """One number for the area of a level, persons and adults of every household, shape (h,); it sorts by them in this order."""
-        key = area_of_blocks(blocks, level)[self.block]
+    def alike(self, area: _Ints) -> _Ints:
+        """One number for a wider area, persons and adults of every household, shape (h,); it sorts by them in this order.
+
+        Args:
+            area: around every block, shape (blocks,).
+        """
+        key = area[self.block]
         for column in (self.size, self.adults):
             key = key * (column.max(initial=0) + 1) + column
         return key
 
 
 @dataclass(frozen=True, eq=False)
-class SwappedPeople:
+class SwappedPeople(Generic[Records]):
     """Persons after a swap, and which household took whose block.
 
     Args:
         partner: household whose block each household took, itself where it stayed, shape (h,).
     """
 
-    people: People = field(repr=False)
+    people: Records = field(repr=False)
     households: Households = field(repr=False)
     partner: _Ints = field(repr=False)
 
     @staticmethod
-    def of(people: People, households: Households, partner: _Ints) -> SwappedPeople:
+    def of(people: Records, households: Households, partner: _Ints) -> SwappedPeople[Records]:
         """The persons after households took the blocks of their partners; persons in group quarters stay."""
         housed = households.of_person >= 0
         block = people.block.copy()
         block[housed] = households.block[partner][households.of_person[housed]]
-        return SwappedPeople(replace(people, block=block), households, partner)
+        return SwappedPeople(people.moved(block), households, partner)
 
     @property
     def swapped(self) -> NDArray[np.bool_]:
@@ -121,20 +124,6 @@ class SwappedPeople:
                 "partner_adults": households.adults[two],
             }
         )
-
-
-def area_of_blocks(blocks: NDArray[np.str_], level: str) -> _Ints:
-    """Area of every block, numbered from 0 in the order of the codes.
-
-    Args:
-        blocks: 15-digit codes, rising, shape (blocks,).
-
-    Example:
-        >>> area_of_blocks(np.array(["500070001001001", "500070001001002", "500090001001001"]), "county").tolist()
-        [0, 0, 1]
-    """
-    prefix = blocks.astype(f"U{AREA_DIGITS[level]}")
-    return np.cumsum(np.concatenate(([False], prefix[1:] != prefix[:-1])), dtype=np.int64)[: len(blocks)]
 
 
 def rank_in_run(keys: _Ints) -> _Ints:

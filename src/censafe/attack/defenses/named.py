@@ -6,17 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Generic, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from censafe.attack.defenses.households import Records
 from censafe.attack.defenses.intervals import TableIntervals
 from censafe.attack.defenses.points import BlockPoints
 from censafe.attack.defenses.recoding import MergedAreas, MergedCategories
-from censafe.attack.people import People
-from censafe.attack.tables import Workload
+from censafe.attack.people import AREA_DIGITS, People
+from censafe.attack.tables import CountedLines
 from censafe.errors import ConfigError, UsageError
 from censafe.model.entries import nearest
 from censafe.model.parsing import parse_integer, parse_number
@@ -29,13 +30,14 @@ class TableAreas:
     """The true tables of the areas of a level.
 
     Args:
+        types: of every person, rows of the matrix of the lines, shape (n,).
         area: of every person, shape (n,).
         counts: true, shape (areas, lines).
     """
 
-    people: People
+    types: _Ints = field(repr=False)
     area: _Ints = field(repr=False)
-    workload: Workload
+    workload: CountedLines
     counts: _Ints = field(repr=False)
     level: str = "block"
 
@@ -45,13 +47,52 @@ Publish = Callable[[TableAreas, int], TableIntervals]
 
 
 @dataclass(frozen=True, eq=False)
-class ChangedPeople:
+class ChangedPeople(Generic[Records]):
     """Persons of whom exact tables are published."""
 
-    people: People
+    people: Records
     claim: str = ""
     files: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
     areas: MergedAreas | None = None
+
+
+class Swap(Protocol):
+    """Households exchange their areas."""
+
+    def __call__(self, people: Records, seed: int) -> ChangedPeople[Records]:
+        """Persons of any records after the exchange."""
+
+
+@dataclass(frozen=True)
+class AreaWords:
+    """The areas of some records in the words of defenses.
+
+    Args:
+        areas: those whose tables are attacked, in the plural.
+        every: one of them, as in "households of every block".
+        levels: whose tables are published, the attacked one first.
+        around: levels within which households can be permuted.
+        near: levels within which households are matched, from near to far.
+        sizes: in what permuted households are alike.
+        by_size: the same as it stands in what is kept.
+        quarters: where persons live who are in no household.
+        forms: how defenses of such records are named; empty for all.
+        refused: why a defense cannot be applied, by the beginning of its name.
+    """
+
+    areas: str = "blocks"
+    every: str = "every block"
+    levels: tuple[str, ...] = ("block", "tract", "county")
+    around: tuple[str, ...] = tuple(AREA_DIGITS)
+    near: tuple[str, str, str] = ("tract", "county", "state")
+    sizes: str = "size and number of adults"
+    by_size: str = "size and adults"
+    quarters: str = "group quarters"
+    forms: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+CENSUS_AREAS: Final = AreaWords()
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,21 +111,23 @@ class Defense:
     claim: str = ""
     family: str = ""
     strength: float = 0.0
-    change: Callable[[People, int], ChangedPeople] | None = field(default=None, repr=False)
+    change: Callable[[People, int], ChangedPeople[People]] | None = field(default=None, repr=False)
+    swap: Swap | None = field(default=None, repr=False)
     tables: Publish | None = field(default=None, repr=False)
     recode: MergedCategories | None = field(default=None, repr=False)
     folder: Path | None = None
     run: str = ""
     points: BlockPoints | None = None
-    notes: Mapping[str, Callable[[People], pa.Table]] = field(default_factory=dict, repr=False)
+    notes: Mapping[str, Callable[[Any], pa.Table]] = field(default_factory=dict, repr=False)
 
 
 class DefenseOptions:
     """The parts of a name such as ``swap:HI:rate=0.2``: a parameter, and options by their names."""
 
-    def __init__(self, spec: str, form: str) -> None:
+    def __init__(self, spec: str, form: str, areas: AreaWords) -> None:
         parts = spec.split(":")[1:]
         self.spec = spec
+        self.areas = areas
         self._form = form
         self.parameter = parts.pop(0) if parts and "=" not in parts[0] else ""
         pairs = [one.partition("=") for one in parts]

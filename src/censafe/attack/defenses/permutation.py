@@ -8,26 +8,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.attack.defenses.households import AREA_DIGITS, Households, SwappedPeople
+from censafe.attack.defenses.households import Households, Records, SwappedPeople
 from censafe.attack.defenses.permutation_loss import PermutationLoss, permutation_loss
-from censafe.attack.people import People
-from censafe.errors import ConfigError
 from censafe.model.proven import proven
 
 _Ints = NDArray[np.int64]
 _FINEST: Final = 2**63
-MATCH_LEVELS: Final = tuple(AREA_DIGITS)
-
-
-def require_level(level: str) -> None:
-    """Refuse a level within which households cannot be matched."""
-    if level not in MATCH_LEVELS:
-        raise ConfigError(f"within: there is no level {level!r}; allowed: {', '.join(MATCH_LEVELS)}")
 
 
 def swap_by_permutation(
-    people: People, rate: Fraction, seed: int, level: str
-) -> tuple[SwappedPeople, PermutationLoss]:
+    people: Records, rate: Fraction, seed: int, level: str
+) -> tuple[SwappedPeople[Records], PermutationLoss]:
     """Households of one area, size and number of adults exchange their blocks; with the loss of privacy.
 
     Every block keeps its numbers of households by size and adults, and every area of the level all counts of persons. What of a household is not
@@ -35,10 +26,9 @@ def swap_by_permutation(
 
     Source: Bailie, Gong, Meng (2026), "A Refreshment Stirred, Not Shaken" (arXiv 2501.08449), in the form of attack.md 16.2.
     """
-    require_level(level)
     households = Households.of(people)
     _, strata, members = np.unique(
-        households.alike(people.blocks, level), return_inverse=True, return_counts=True
+        households.alike(people.around(level)), return_inverse=True, return_counts=True
     )
     loss = permutation_loss(int(members.max(initial=0)), rate)
     partner = deranged(strata.ravel().astype(np.int64), rate, np.random.default_rng(seed))

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from censafe.attack.defenses.households import area_of_blocks
-from censafe.attack.people import AGE_BINS, OLDEST, RACES, People
+from censafe.attack.people import AGE_BINS, OLDEST, RACES, People, area_of_blocks
 from censafe.errors import ConfigError
 
 _Ints = NDArray[np.int64]

@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 
 from censafe.attack.defenses.cell_key import CellKeyLaw, perturb_by_cell_key, record_keys, sums_of_keys
 from censafe.attack.defenses.complementary import require_threshold, suppress_under_threshold
-from censafe.attack.defenses.households import SwappedPeople
+from censafe.attack.defenses.households import Records, SwappedPeople
 from censafe.attack.defenses.intervals import TableIntervals
-from censafe.attack.defenses.named import ChangedPeople, Defense, DefenseOptions, TableAreas
-from censafe.attack.defenses.permutation import require_level, swap_by_permutation
+from censafe.attack.defenses.named import (
+    CENSUS_AREAS,
+    AreaWords,
+    ChangedPeople,
+    Defense,
+    DefenseOptions,
+    TableAreas,
+)
+from censafe.attack.defenses.permutation import swap_by_permutation
 from censafe.attack.defenses.permutation_loss import permutation_loss
 from censafe.attack.defenses.points import BlockPoints
 from censafe.attack.defenses.recoding import (
@@ -38,13 +45,12 @@ from censafe.attack.defenses.swapping import SWAP_SETTINGS, SwapSetting, swap_ho
 from censafe.attack.defenses.targeted import TargetedSetting, swap_targeted
 from censafe.attack.people import People
 from censafe.attack.tables import TypeSpace
-from censafe.errors import UsageError
+from censafe.errors import ConfigError, UsageError
 from censafe.model.entries import nearest
 from censafe.model.parsing import parse_integer
 
 _Ints = NDArray[np.int64]
 _Maker = Callable[[DefenseOptions], Defense]
-_LEVELS: Final = ("block", "tract", "county")
 TOPDOWN_CONFIGS: Final[Mapping[str, str]] = {
     "pl94-us": "race, origin, voting age and kind of group quarters of every person, without sex and age",
     "pl94-pr": "race, origin, voting age and kind of group quarters of every person, without sex and age",
@@ -54,22 +60,32 @@ TOPDOWN_CONFIGS: Final[Mapping[str, str]] = {
 """Configurations of TopDown that can be attacked, and what their microdata say."""
 
 
-def parse_defense(spec: str) -> Defense:
+def parse_defense(spec: str, areas: AreaWords = CENSUS_AREAS) -> Defense:
     """A defense from its name, its parameter and options, parted by colons.
+
+    Args:
+        areas: of the records that it is applied to.
 
     Example:
         >>> parse_defense("round:5").keeps
         'nothing but what rounding leaves'
     """
     name, _, rest = spec.partition(":")
+    forms = areas.forms or DEFENSE_WORDS
     if name not in _MAKERS:
+        names = [one.partition(":")[0].partition("[")[0] for one in forms]
         raise UsageError(
-            f"defense {spec!r}: there is none of this name.{nearest(name, list(_MAKERS))} Allowed: {', '.join(DEFENSE_WORDS)}"
+            f"defense {spec!r}: there is none of this name.{nearest(name, names)} Allowed: {', '.join(forms)}"
         )
+    for start, reason in areas.refused.items():
+        if spec == start or spec.startswith(f"{start}:"):
+            raise UsageError(f"defense {spec!r}: {reason}")
     if name == "published":  # a path may hold colons
         return _published(spec, rest)
     options = DefenseOptions(
-        spec, ", ".join(one for one in DEFENSE_WORDS if one.partition(":")[0].partition("[")[0] == name)
+        spec,
+        ", ".join(one for one in forms if one.partition(":")[0].partition("[")[0] == name),
+        areas,
     )
     defense = _MAKERS[name](options)
     options.finish()
@@ -89,11 +105,12 @@ def _swap(options: DefenseOptions) -> Defense:
     )
 
 
-def _changed(swapped: SwappedPeople, claim: str = "") -> ChangedPeople:
+def _changed(swapped: SwappedPeople[Records], claim: str = "") -> ChangedPeople[Records]:
     return ChangedPeople(swapped.people, claim, {"swap_pairs": swapped.pairs()})
 
 
-_SIZES: Final = "households of every block; persons in group quarters"
+def _sizes(areas: AreaWords) -> str:
+    return f"households of {areas.every}; persons in {areas.quarters}"
 
 
 def _swap_at_random(options: DefenseOptions, usual: SwapSetting) -> Defense:
@@ -101,18 +118,21 @@ def _swap_at_random(options: DefenseOptions, usual: SwapSetting) -> Defense:
         options.real("rate", usual.rate), options.chances("sizes", usual.size_noise), options.chances("areas", usual.geography)
     )  # fmt: skip
     own, county, state = (f"{share:.0%}" for share in setting.geography)
+    areas = options.areas
+    near, middle, far = areas.near
     places = (
-        "all matched in their tract"
+        f"all matched in their {near}"
         if setting.geography[0] == 1
-        else f"{own} matched in their tract, {county} in their county, {state} in their state"
+        else f"{own} matched in their {near}, {county} in their {middle}, {state} in their {far}"
     )
     sizes = "of equal size" if setting.size_noise[1] == 1 else "of sizes that differ by up to 2 persons"
 
-    keeps = f"persons and {_SIZES}" if setting.size_noise[1] == 1 else _SIZES
-    return Defense(
-        options.spec, f"{setting.rate:.0%} of the households exchange their blocks with others {sizes}, {places}", keeps, strength=setting.rate,
-        change=lambda people, seed: _changed(swap_households(people, setting, seed)),
-    )  # fmt: skip
+    def swap(people: Records, seed: int) -> ChangedPeople[Records]:
+        return _changed(swap_households(people, setting, seed))
+
+    keeps = f"persons and {_sizes(areas)}" if setting.size_noise[1] == 1 else _sizes(areas)
+    words = f"{setting.rate:.0%} of the households exchange their {areas.areas} with others {sizes}, {places}"
+    return Defense(options.spec, words, keeps, strength=setting.rate, swap=swap)
 
 
 def _swap_targeted(options: DefenseOptions) -> Defense:
@@ -122,32 +142,34 @@ def _swap_targeted(options: DefenseOptions) -> Defense:
     near = "others nearby" if points is None else "the nearest others"
     return Defense(
         options.spec, f"{setting.rate:.0%} of the households, those at risk first, exchange their blocks with {near} that have as many persons and adults",
-        f"persons, adults and {_SIZES}", family="targeted swap" if points is None else "targeted swap by distance", strength=setting.rate,
+        f"persons, adults and {_sizes(options.areas)}", family="targeted swap" if points is None else "targeted swap by distance", strength=setting.rate,
         change=lambda people, seed: _changed(swap_targeted(people, setting, seed, points)),
         points=points,
     )  # fmt: skip
 
 
 def _swap_by_permutation(options: DefenseOptions) -> Defense:
-    rate, level = options.exact("p"), options.word("within", "county")
-    require_level(level)
+    areas = options.areas
+    rate, level = options.exact("p"), options.word("within", areas.near[1])
+    if level not in areas.around:
+        raise ConfigError(f"within: there is no level {level!r}; allowed: {', '.join(areas.around)}")
     permutation_loss(2, rate)
 
-    def change(people: People, seed: int) -> ChangedPeople:
+    def swap(people: Records, seed: int) -> ChangedPeople[Records]:
         swapped, loss = swap_by_permutation(people, rate, seed, level)
         return _changed(swapped, loss.words())
 
     return Defense(
-        options.spec, f"households of one {level}, size and number of adults are permuted, each with probability {float(rate):g}",
-        f"all counts of every {level}; households of every block by size and adults; persons in group quarters", "differential privacy subject to what it keeps",
-        family=f"permutation swap, {level}", strength=float(rate), change=change,
+        options.spec, f"households of one {level}, {areas.sizes} are permuted, each with probability {float(rate):g}",
+        f"all counts of every {level}; households of {areas.every} by {areas.by_size}; persons in {areas.quarters}", "differential privacy subject to what it keeps",
+        family=f"permutation swap, {level}", strength=float(rate), swap=swap,
     )  # fmt: skip
 
 
 def _merge(options: DefenseOptions) -> Defense:
     number = options.number("")
 
-    def change(people: People, seed: int) -> ChangedPeople:
+    def change(people: People, seed: int) -> ChangedPeople[People]:
         areas = merge_small_areas(people, number)
         return ChangedPeople(areas.people(people), files={"areas": areas.frame()}, areas=areas)
 
@@ -212,22 +234,23 @@ def _suppress(options: DefenseOptions) -> Defense:
 
 
 def _threshold(options: DefenseOptions) -> Defense:
-    least = {"block": options.number("", 0)}
-    for level in _LEVELS[1:]:
-        least[level] = options.number(level, least["block"])
+    first, *others = options.areas.levels
+    least = {first: options.number("", 0)}
+    for level in others:
+        least[level] = options.number(level, least[first])
     by = options.word("by", "area")
     if by not in ("area", "table") or min(least.values()) < 0 or not any(least.values()):
         raise options.refused("the parameter must be a number of persons above 0, and by area or table")
     words = "areas with" if by == "area" else "areas in which their total is"
     withhold = withhold_small_areas if by == "area" else withhold_small_tables
     text = (
-        f"{least['block']:,}"
+        f"{least[first]:,}"
         if len(set(least.values())) == 1
         else ", ".join(f"{number:,} ({level})" for level, number in least.items())
     )
     return Defense(
         options.spec, f"tables not published for {words} fewer than {text}{' persons' if by == 'area' else ''}", "all counts that are published",
-        family=f"threshold by {by}", strength=least["block"], tables=lambda areas, seed: withhold(areas, least[areas.level]),
+        family=f"threshold by {by}", strength=least[first], tables=lambda areas, seed: withhold(areas, least[areas.level]),
     )  # fmt: skip
 
 
@@ -235,9 +258,8 @@ def _cell_key(options: DefenseOptions) -> Defense:
     law = CellKeyLaw.of(options.number("bound", 5), options.real("variance", 2.0))
 
     def perturbed(areas: TableAreas, seed: int) -> TableIntervals:
-        keys = record_keys(len(areas.people), seed)
-        types = areas.workload.space.types(areas.people)
-        sums = sums_of_keys(keys, areas.area, types, areas.workload.matrix, len(areas.counts))
+        keys = record_keys(len(areas.types), seed)
+        sums = sums_of_keys(keys, areas.area, areas.types, areas.workload.matrix, len(areas.counts))
         return perturb_by_cell_key(areas.counts, sums, law)
 
     return Defense(

@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from censafe.attack.defenses.households import ADULT, AREA_DIGITS, area_of_blocks
 from censafe.attack.defenses.intervals import TableIntervals
 from censafe.attack.defenses.named import TableAreas
 from censafe.attack.defenses.rounding import withhold_small_areas
-from censafe.attack.people import RACE_BITS, People
+from censafe.attack.people import ADULT, AREA_DIGITS, RACE_BITS, RACE_ORIGINS, People, area_of_blocks
 
 _Ints = NDArray[np.int64]
 _LARGEST_ZEROED: Final = 2
@@ -117,8 +116,8 @@ def suppress_1980(areas: TableAreas, seed: int) -> TableIntervals:
     """Cells of 1 and 2 in tables of race and origin, tables of adults where a group is small, and all others of small areas."""
     names = np.array(areas.workload.names)
     counts = areas.counts
-    groups = np.zeros((len(counts), 126), np.int64)
-    np.add.at(groups, (areas.area, areas.people.race_origin), 1)
+    groups = np.zeros((len(counts), RACE_ORIGINS), np.int64)
+    np.add.at(groups, (areas.area, areas.types % RACE_ORIGINS), 1)  # race and origin change fastest
     small, cells = withhold_small_areas(areas, SMALL_GROUP), suppress_cells(counts)
     adult = suppress_tables_of_small_groups(counts, groups)
     rules = [np.isin(names, _RACE_TABLES), np.isin(names, _ADULT_TABLES)]

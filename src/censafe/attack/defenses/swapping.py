@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.attack.defenses.households import Households, SwappedPeople, area_of_blocks, rank_in_run
-from censafe.attack.people import People
+from censafe.attack.defenses.households import Households, Records, SwappedPeople, rank_in_run
+from censafe.attack.people import AttackedRecords
 from censafe.errors import ConfigError
 
 _Ints = NDArray[np.int64]
@@ -47,7 +47,7 @@ SWAP_SETTINGS: Final[Mapping[str, SwapSetting]] = {
 """The two settings whose results the article prints."""
 
 
-def swap_households(people: People, setting: SwapSetting, seed: int) -> SwappedPeople:
+def swap_households(people: Records, setting: SwapSetting, seed: int) -> SwappedPeople[Records]:
     """Pairs of households exchange their blocks.
 
     Households are sorted by a size with noise, by a tract that is their own or one drawn from their county or state, and by a random number. Neighbors of
@@ -62,7 +62,7 @@ def swap_households(people: People, setting: SwapSetting, seed: int) -> SwappedP
     sizes, places, order, chosen, coins = streams
     size = households.size + sizes.choice([-1, 0, 1], len(households), p=setting.size_noise)
     tract = _pseudo_tract(people, households, setting, places)
-    state = area_of_blocks(people.blocks, "state")[households.block]
+    state = people.around(people.within_levels[-1])[households.block]
     selected = np.zeros(len(households), np.bool_)
     selected[chosen.permutation(len(households))[: round(setting.rate * len(households))]] = True
     run = _numbered(tract, _numbered(size, state))  # sorted by state, size, tract
@@ -74,12 +74,10 @@ def swap_households(people: People, setting: SwapSetting, seed: int) -> SwappedP
 
 
 def _pseudo_tract(
-    people: People, households: Households, setting: SwapSetting, stream: np.random.Generator
+    people: AttackedRecords, households: Households, setting: SwapSetting, stream: np.random.Generator
 ) -> _Ints:
     """Tract in which each household is matched."""
-    own, county, state = (
-        area_of_blocks(people.blocks, level)[households.block] for level in ("tract", "county", "state")
-    )
+    own, county, state = (people.around(level)[households.block] for level in people.within_levels)
     group = stream.choice(3, len(households), p=setting.geography)
     tract = own.copy()
     for number, area in ((1, county), (2, state)):

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from censafe.attack.defenses.households import Households, SwappedPeople, area_of_blocks
+from censafe.attack.defenses.households import Households, SwappedPeople
 from censafe.attack.defenses.points import BlockPoints
-from censafe.attack.people import People
+from censafe.attack.people import People, area_of_blocks
 from censafe.errors import ConfigError
 
 _Ints = NDArray[np.int64]
@@ -140,7 +140,7 @@ def household_risk(people: People, households: Households) -> _Ints:
 
 def swap_targeted(
     people: People, setting: TargetedSetting, seed: int, points: BlockPoints | None = None
-) -> SwappedPeople:
+) -> SwappedPeople[People]:
     """Households at risk exchange their blocks with households nearby that have as many persons and adults.
 
     Risk is the rarity of the household's composition in its tract, then the smallness of its block; ties are broken at random. Households are
@@ -158,7 +158,7 @@ def swap_targeted(
     parts = np.searchsorted(np.cumsum(setting.shares) * count, np.arange(count), side="right")
     weight = np.empty(count)
     weight[ranked] = np.asarray(setting.weights)[np.minimum(parts, len(setting.weights) - 1)]
-    key = households.alike(people.blocks, "state")
+    key = households.alike(people.around("state"))
     by = np.lexsort((order.random(count), households.block, key))
     places = None if points is None else points.of(people.blocks)
     search = _Search(setting, people.blocks, households.block, key, by, places, draws)

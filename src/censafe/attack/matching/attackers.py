@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.attack.people import AGE_BINS, OLDEST, People
+from censafe.attack.people import AGE_BINS, OLDEST, AttackedRecords, People
 from censafe.errors import DataError
 
 _COUNTY: Final = 5
@@ -27,17 +27,17 @@ class Attacker:
     """
 
     name: str
-    people: People
+    people: AttackedRecords
     truth: NDArray[np.int64]
     agrees: NDArray[np.bool_]
     elsewhere: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def value(self, truth: People) -> NDArray[np.int64]:
-        """Race and origin that would be confirmed for each record, -1 where nothing would be, shape (n,)."""
-        return np.where(self.agrees, truth.race_origin[np.maximum(self.truth, 0)], -1)
+    def value(self, truth: AttackedRecords) -> NDArray[np.int64]:
+        """Target that would be confirmed for each record, -1 where nothing would be, shape (n,)."""
+        return np.where(self.agrees, truth.target[np.maximum(self.truth, 0)], -1)
 
 
-def identified(truth: People, seed: int) -> NDArray[np.int64]:
+def identified(truth: AttackedRecords, seed: int) -> NDArray[np.int64]:
     """Places of persons who can be looked for: everybody where no identifiers are given, otherwise one record, drawn, of each identifier in a block.
 
     Source: attack.md 7.2.
@@ -50,7 +50,7 @@ def identified(truth: People, seed: int) -> NDArray[np.int64]:
     return np.sort(order[first])
 
 
-def exact_attacker(truth: People, seed: int = 0) -> Attacker:
+def exact_attacker(truth: AttackedRecords, seed: int = 0) -> Attacker:
     """Block, sex and age of every identified person as in the true records."""
     places = identified(truth, seed)
     return Attacker("exact", truth.take(places), places, np.ones(len(places), np.bool_))

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from censafe.attack.people import RACE_ORIGINS, People
+from censafe.attack.people import AttackedRecords
 
-_GROUP = 12  # digits of a block group
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
@@ -19,7 +18,7 @@ _Ints = NDArray[np.int64]
 GUESSER: Final = "proportional guesser, target left out"
 
 
-def modal_values(people: People) -> _Ints:
+def modal_values(people: AttackedRecords) -> _Ints:
     """Most frequent race and origin of every block; where it is tied or that of one person, of the block group; then of all people.
 
     Returns:
@@ -27,17 +26,17 @@ def modal_values(people: People) -> _Ints:
 
     Source: attack.md 7.3.
     """
-    block = _table(people.block, people.race_origin, len(people.blocks))
-    names, group = np.unique(people.blocks.astype(f"U{_GROUP}"), return_inverse=True)
-    wider = _table(group.ravel()[people.block], people.race_origin, len(names))
-    mode = np.full(len(people.blocks), int(np.bincount(people.race_origin, minlength=1).argmax()))
+    block = _table(people.block, people, len(people.blocks))
+    group = people.wider
+    wider = _table(group[people.block], people, int(group.max(initial=-1)) + 1)
+    mode = np.full(len(people.blocks), int(np.bincount(people.target, minlength=1).argmax()))
     most_frequent, clear = _modes(wider)
-    mode = np.where(clear[group.ravel()], most_frequent[group.ravel()], mode)
+    mode = np.where(clear[group], most_frequent[group], mode)
     most_frequent, clear = _modes(block)
     return np.where(clear, most_frequent, mode)
 
 
-def guesses(people: People) -> Mapping[str, _Floats]:
+def guesses(people: AttackedRecords) -> Mapping[str, _Floats]:
     """Chances of both guessers, by their names in the tables, to be right about the race and origin of every person, each of shape (n,).
 
     A guess is the most frequent of the block, or is made in proportion to the block. The person counts, so that these are upper bounds, unless the target
@@ -54,13 +53,13 @@ def guesses(people: People) -> Mapping[str, _Floats]:
         >>> {name: round(float(chances.mean()), 3) for name, chances in found.items()}
         {'modal guesser': 0.9, 'modal guesser, target left out': 0.9, 'proportional guesser': 0.82, 'proportional guesser, target left out': 0.8}
     """
-    values = people.race_origin
+    values = people.target
     modal = (modal_values(people)[people.block] == values).astype(float)
-    names, group = np.unique(people.blocks.astype(f"U{_GROUP}"), return_inverse=True)
+    group = people.wider
     counts = [
-        _counts(people.block, values, len(people.blocks)),
-        _counts(group.ravel()[people.block], values, len(names)),
-        _counts(np.zeros(len(people), np.int64), values, 1),
+        _counts(people.block, people, len(people.blocks)),
+        _counts(group[people.block], people, int(group.max(initial=-1)) + 1),
+        _counts(np.zeros(len(people), np.int64), people, 1),
     ]
     proportional = counts[0][1] / np.maximum(counts[0][0], 1)
     modal_without, without = np.zeros(len(people)), np.zeros(len(people))
@@ -78,14 +77,14 @@ def guesses(people: People) -> Mapping[str, _Floats]:
     }
 
 
-def unique_flags(people: People, *, binned: bool = True) -> NDArray[np.bool_]:
+def unique_flags(people: AttackedRecords, *, binned: bool = True) -> NDArray[np.bool_]:
     """Who is the only one of a sex and class of age, or single year of age, in a block, shape (n,)."""
-    _, place, count = np.unique(people.age_keys(binned=binned), return_inverse=True, return_counts=True)
+    _, place, count = np.unique(people.keys(binned=binned), return_inverse=True, return_counts=True)
     return np.asarray(count[place.ravel()] == 1)
 
 
-def _table(area: _Ints, values: _Ints, areas: int) -> csr_array:
-    return csr_array((np.ones(len(area)), (area, values)), shape=(areas, RACE_ORIGINS))
+def _table(area: _Ints, people: AttackedRecords, areas: int) -> csr_array:
+    return csr_array((np.ones(len(area)), (area, people.target)), shape=(areas, people.targets))
 
 
 def _modes(table: csr_array) -> tuple[_Ints, NDArray[np.bool_]]:
@@ -108,14 +107,14 @@ def _row_most(table: csr_array) -> _Floats:
     return most
 
 
-def _counts(area: _Ints, values: _Ints, areas: int) -> tuple[_Ints, _Floats, _Floats]:
+def _counts(area: _Ints, people: AttackedRecords, areas: int) -> tuple[_Ints, _Floats, _Floats]:
     """For every person: all persons of the area, those of the same value, and the chance to be guessed as the most frequent of the others."""
-    table = _table(area, values, areas)
+    table = _table(area, people, areas)
     total = np.bincount(area, minlength=areas)[area]
     rows = np.repeat(np.arange(areas), np.diff(table.indptr))
-    names = rows * RACE_ORIGINS + table.indices
+    names = rows * people.targets + table.indices
     order = np.argsort(names, kind="stable")
-    same = table.data[order][np.searchsorted(names[order], area * RACE_ORIGINS + values)]
+    same = table.data[order][np.searchsorted(names[order], area * people.targets + people.target)]
     most = _row_most(table)
     ties = np.bincount(rows, table.data == most[rows], minlength=areas)
     near = np.bincount(rows, table.data == most[rows] - 1, minlength=areas)

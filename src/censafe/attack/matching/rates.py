@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from censafe.attack.matching.attackers import Attacker
 from censafe.attack.matching.guessers import guesses, modal_values, unique_flags
-from censafe.attack.people import RACE_ORIGINS, SIZE_CLASSES, People, block_size_class
+from censafe.attack.people import SIZE_CLASSES, AttackedRecords, block_size_class
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -31,7 +31,7 @@ class Matched:
     right: _Floats = field(repr=False)
 
 
-def expected_matches(left: People, right: People, value: _Ints) -> Matched:
+def expected_matches(left: AttackedRecords, right: AttackedRecords, value: _Ints) -> Matched:
     """Chances of every attacker's record to be matched, and to be given its own race and origin, when records of both files are in random order.
 
     In a key of block, sex and age with n records on the left and k on the right, each record on the right is matched with probability min(n, k) / k, and
@@ -56,7 +56,7 @@ def expected_matches(left: People, right: People, value: _Ints) -> Matched:
     lefts, rights = np.bincount(own, minlength=keys), np.bincount(other, minlength=keys)
     pairs = np.minimum(lefts, rights)
     putative = pairs[other] / np.maximum(rights[other], 1)
-    same = _share(own, left.race_origin, np.ones(len(left)), lefts.astype(float), other, value)
+    same = _share(own, left, np.ones(len(left)), lefts.astype(float), other, value)
     chance = putative * same
     waiting = 1 - putative
     spare = (1 - pairs[own] / np.maximum(lefts[own], 1)) if len(own) else np.zeros(0)
@@ -64,12 +64,10 @@ def expected_matches(left: People, right: People, value: _Ints) -> Matched:
     lefts_over, rights_over = _sums(own, spare, bins), _sums(other, waiting, bins)
     second = np.minimum(lefts_over, rights_over) / np.maximum(rights_over, 1e-300)
     later = waiting * second[other]
-    return Matched(
-        putative + later, chance + later * _share(own, left.race_origin, spare, lefts_over, other, value)
-    )
+    return Matched(putative + later, chance + later * _share(own, left, spare, lefts_over, other, value))
 
 
-def drawn_matches(left: People, right: People, value: _Ints, seed: int) -> Matched:
+def drawn_matches(left: AttackedRecords, right: AttackedRecords, value: _Ints, seed: int) -> Matched:
     """One draw of the same matching.
 
     Source: attack.md 7.1, algorithms 1, 3 and 4.
@@ -83,11 +81,11 @@ def drawn_matches(left: People, right: People, value: _Ints, seed: int) -> Match
         partner[there[second]] = here[first]
         here, there = np.delete(here, first), np.delete(there, second)
     matched = partner >= 0
-    matched_value = np.where(matched, left.race_origin[partner] if len(left) else -2, -2)
+    matched_value = np.where(matched, left.target[partner] if len(left) else -2, -2)
     return Matched(matched.astype(float), (matched & (matched_value == value)).astype(float))
 
 
-def agreement(left: People, right: People) -> tuple[_Ints, _Ints]:
+def agreement(left: AttackedRecords, right: AttackedRecords) -> tuple[_Ints, _Ints]:
     """Records of the blocks that agree in sex, age, race and origin: with exact age, and with exact age or else class of age.
 
     Returns:
@@ -115,13 +113,14 @@ def agreement(left: People, right: People) -> tuple[_Ints, _Ints]:
     return exact, exact + np.rint(pairs_of_block[1]).astype(np.int64)
 
 
-def _keys(left: People, right: People, *, binned: bool, valued: bool = False) -> tuple[int, _Ints, _Ints]:
+def _keys(
+    left: AttackedRecords, right: AttackedRecords, *, binned: bool, valued: bool = False
+) -> tuple[int, _Ints, _Ints]:
     """Number of keys, and the key of every record of both sides."""
-    numbers = [people.age_keys(binned=binned) for people in (left, right)]
+    numbers = [people.keys(binned=binned) for people in (left, right)]
     if valued:
         numbers = [
-            key * RACE_ORIGINS + people.race_origin
-            for key, people in zip(numbers, (left, right), strict=True)
+            key * people.targets + people.target for key, people in zip(numbers, (left, right), strict=True)
         ]
     names, place = np.unique(np.concatenate(numbers), return_inverse=True)
     place = place.ravel()
@@ -133,14 +132,14 @@ def _sums(key: _Ints, weight: _Floats, keys: int) -> _Floats:
 
 
 def _share(
-    own: _Ints, values: _Ints, weight: _Floats, totals: _Floats, other: _Ints, right: _Ints
+    own: _Ints, left: AttackedRecords, weight: _Floats, totals: _Floats, other: _Ints, right: _Ints
 ) -> _Floats:
     """Share of the left records of a key, weighted, that have the value that is right for the record on the right."""
     if not len(own):
         return np.zeros(len(other))
-    names, place = np.unique(own * RACE_ORIGINS + values, return_inverse=True)
+    names, place = np.unique(own * left.targets + left.target, return_inverse=True)
     sums = np.bincount(place.ravel(), weight, minlength=len(names))
-    name = other * RACE_ORIGINS + right
+    name = other * left.targets + right
     at = np.minimum(np.searchsorted(names, name), len(names) - 1)
     there = (names[at] == name) & (right >= 0)
     return np.where(there, sums[at] / np.maximum(totals[other], 1e-300), 0.0)
@@ -175,13 +174,13 @@ class AttackTarget:
         size: class of size of every block, shape (blocks,).
     """
 
-    people: People
+    people: AttackedRecords
     guessed: Mapping[str, _Floats] = field(repr=False)
     populations: Mapping[str, _Flags] = field(repr=False)
     size: NDArray[np.int64] = field(repr=False)
 
     @staticmethod
-    def of(people: People, variability: NDArray[np.float64] | None = None) -> AttackTarget:
+    def of(people: AttackedRecords, variability: NDArray[np.float64] | None = None) -> AttackTarget:
         """Everybody, modal and nonmodal persons, and the unique among them; with the variability of blocks also those where it is 0.
 
         Args:
@@ -189,7 +188,7 @@ class AttackTarget:
 
         Source: attack.md 7.3.
         """
-        nonmodal = modal_values(people)[people.block] != people.race_origin
+        nonmodal = modal_values(people)[people.block] != people.target
         alone = unique_flags(people)
         populations = {
             "all": np.ones(len(people), np.bool_),
@@ -208,7 +207,7 @@ class AttackTarget:
 
 
 def reidentification_rows(
-    data: str, published: People, attacker: Attacker, target: AttackTarget, seed: int
+    data: str, published: AttackedRecords, attacker: Attacker, target: AttackTarget, seed: int
 ) -> pa.Table:
     """Rates by population and size class: expected over random orders, and in one draw; and both guessers, with block, sex and age of all persons.
 
@@ -259,7 +258,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def agreement_rows(data: str, published: People, truth: People) -> pa.Table:
+def agreement_rows(data: str, published: AttackedRecords, truth: AttackedRecords) -> pa.Table:
     """Percent of the true persons with a published record of the same block, sex, age, race and origin, by size of the block."""
     exact, binned = agreement(published, truth)
     size, population = block_size_class(truth.population), truth.population
@@ -272,7 +271,7 @@ def agreement_rows(data: str, published: People, truth: People) -> pa.Table:
     return _frame(("data", "block_size", "persons", "exact_percent", "binned_percent"), rows)
 
 
-def unique_rows(truth: People) -> pa.Table:
+def unique_rows(truth: AttackedRecords) -> pa.Table:
     """Persons who are the only ones of their sex and age in their block, by size of the block: single years of age, and the 38 classes."""
     size = block_size_class(truth.population)[truth.block]
     flags = unique_flags(truth, binned=False), unique_flags(truth)

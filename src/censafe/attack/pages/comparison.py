@@ -9,6 +9,7 @@ from typing import Any, Final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from censafe.attack.comparison.words import CENSUS_WORDS, ComparisonWords
 from censafe.attack.matching.guessers import GUESSER
 from censafe.attack.pages.reconstruction import attack_bars, attack_lines
 from censafe.attack.people import SIZE_CLASSES
@@ -48,7 +49,7 @@ def efficient(rows: Sequence[_Row], errors: Sequence[str]) -> list[_Row]:
     ]
 
 
-def frontier_exhibit(defenses: Sequence[_Row]) -> Exhibit:
+def frontier_exhibit(defenses: Sequence[_Row], words: ComparisonWords = CENSUS_WORDS) -> Exhibit:
     """The first figure of the page, and the numbers behind it.
 
     Args:
@@ -58,13 +59,35 @@ def frontier_exhibit(defenses: Sequence[_Row]) -> Exhibit:
     partial = [_by_races(row) for row in defenses if row["matched_by"] == DISTRICT_KEYS]
     rows = [*full, *partial]
     lines = [
-        [row["defense"], *(number_text(row[f"error_{level}"], 2) for level in ("block", "tract", "county")),
-         number_text(row["withheld_block_percent"]), number_text(row["putative_percent"]), number_text(row["precision"]), number_text(row["beyond_guessing"])]
+        [row["defense"], *(number_text(row[f"error_{level}"], 2) for level in words.levels),
+         number_text(row[f"withheld_{words.area}_percent"]), number_text(row["putative_percent"]), number_text(row["precision"]), number_text(row["beyond_guessing"])]
         for row in rows
     ]  # fmt: skip
     partly = f" {_PARTIAL}: publishes race, origin and voting age only; its error is that of these counts, and it is not compared with the others."
-    figure = _figure(rows, {"Counts of tracts": "error_tract", "Counts of blocks": "error_block"})
-    return exhibit("attack.frontier", figure=figure, rows=lines, partial=partly if partial else "")
+    panels = {f"Counts of {_plural(level, words)}": f"error_{level}" for level in words.levels[1::-1]}
+    columns = (
+        "defense",
+        f"error, {words.area}",
+        *words.levels[1:],
+        "withheld, %",
+        "matched, %",
+        "right, %",
+        "beyond, points",
+    )
+    return exhibit(
+        f"{words.exhibits}.frontier", figure=_figure(rows, panels), columns=columns, rows=lines, partial=partly if partial else "", **_texts(words)
+    )  # fmt: skip
+
+
+def _plural(level: str, words: ComparisonWords) -> str:
+    """Areas of a level in the title of a panel."""
+    return f"{level}s" if words == CENSUS_WORDS else f"the level {level}"
+
+
+def _texts(words: ComparisonWords) -> dict[str, Any]:
+    """What stands for words in braces in the texts of exhibits."""
+    names = ("area", "areas", "known", "target", "alone")
+    return {name: getattr(words, name) for name in names} | {"above": ", ".join(words.levels[1:])}
 
 
 def districts_exhibit(defenses: Sequence[_Row]) -> Exhibit:
@@ -183,22 +206,27 @@ def _label(axes: Axes, rows: Sequence[_Row], error: str, styles: Mapping[str, tu
 
 
 _TEXTS: Final = (
-    "block_size", "data", "population_attacked", "attacker", "defense", "does", "keeps", "claim", "family", "matched_by", "folder",
+    "block_size", "area_size", "data", "population_attacked", "attacker", "defense", "does", "keeps", "claim", "family", "matched_by", "folder",
 )  # fmt: skip
 _EXACT: Final = "exact tables"
 _MOST_LINES: Final = 8
 _MOST_NAMED: Final = 4
-_ERRORS: Final = ("error_block", "error_tract")
-_POPULATIONS: Final = {
-    "all": "everybody",
-    "nonmodal": "of another race or origin than the block's most frequent",
-    "nonmodal unique": "of another, and alone with sex and class of age",
-}
+
+
+def _populations(words: ComparisonWords) -> dict[str, str]:
+    """Whom the attack looks for, in words."""
+    target = "race or origin" if words == CENSUS_WORDS else words.target
+    return {
+        "all": "everybody",
+        "nonmodal": f"of another {target} than the {words.area}'s most frequent",
+        "nonmodal unique": f"of another, and alone with {words.alone}",
+    }
 
 
 def comparison_page(folder: Path) -> Page:
     """The page of a folder that ``attack compare`` wrote."""
     document = read_evaluation(folder)
+    words = _words(document)
     frames = {
         name: read_frame(folder, name, _TEXTS).to_pylist()
         for name in ("defenses", "agreement", "reidentification", "uniques")
@@ -208,33 +236,48 @@ def comparison_page(folder: Path) -> Page:
         [districts_exhibit(defenses)] if any(row["matched_by"] == DISTRICT_KEYS for row in defenses) else []
     )
     exhibits = [
-        frontier_exhibit(defenses),
+        frontier_exhibit(defenses, words),
         *districts,
-        _who(rates, defenses),
-        _sizes(frames["agreement"], defenses),
+        _who(rates, defenses, words),
+        _sizes(frames["agreement"], defenses, words),
     ]
     if (folder / "variability.csv").exists():
-        exhibits.append(_certainty(read_frame(folder, "variability", _TEXTS).to_pylist(), defenses))
+        exhibits.append(_certainty(read_frame(folder, "variability", _TEXTS).to_pylist(), defenses, words))
     return Page(
         title="Which defense hides whom, and at what price?",
         kicker="Defenses compared",
-        answer=_answer(defenses),
+        answer=_answer(defenses, words),
         facts=[
-            ("Persons", f"{document['persons']:,}", f"in {document['blocks']:,} blocks"),
-            ("Most at risk", f"{defenses[0]['persons_at_risk']:,}", "persons alone with sex and class of age who differ from their block"),
+            ("Persons", f"{document['persons']:,}", f"in {document[words.areas_key]:,} {words.areas}"),
+            ("Most at risk", f"{defenses[0]['persons_at_risk']:,}", _at_risk(words)),
             ("Defenses", str(document["defenses"]), "and exact tables beside them"),
         ],
-        exhibits=[*exhibits, _alone(frames["uniques"]), _promises(defenses)],
+        exhibits=[*exhibits, _alone(frames["uniques"], words), _promises(defenses, words)],
         settings=[("Records", document["data"]), ("Seed", str(document["seed"])), ("Tables attacked", ", ".join(document["tables"]))],
     )  # fmt: skip
 
 
-def _answer(defenses: Rows) -> list[str]:
+def _at_risk(words: ComparisonWords) -> str:
+    """Whom the attack looks for, under their number."""
+    if words == CENSUS_WORDS:
+        return "persons alone with sex and class of age who differ from their block"
+    return f"persons who {words.at_risk}"
+
+
+def _words(document: Mapping[str, Any]) -> ComparisonWords:
+    """Words of a comparison, as it was written."""
+    if "words" not in document:
+        return CENSUS_WORDS
+    own = document["words"]
+    return ComparisonWords(**{**own, "levels": tuple(own["levels"]), "unique": tuple(own["unique"])})
+
+
+def _answer(defenses: Rows, words: ComparisonWords = CENSUS_WORDS) -> list[str]:
     """The finding in plain sentences: the attack without a defense, what takes half of it away at the least price, and what takes away most."""
     exact = defenses[0]
     sentences = [
-        f"From exact tables an attacker who knows block, sex and age is right about race and origin in {number_text(exact['precision'])}% of the matches with persons who are alone with these "
-        f"and differ from their block; guessing from their neighbors is right in {number_text(exact['guesser_precision'])}%.",
+        f"From exact tables an attacker who knows {words.known} is right about {words.target} in {number_text(exact['precision'])}% of the matches with persons who {words.at_risk}; "
+        f"guessing from their neighbors is right in {number_text(exact['guesser_precision'])}%.",
     ]
     known = [
         row for row in defenses[1:] if row["beyond_guessing"] is not None and row["does"] and row["folder"]
@@ -251,9 +294,10 @@ def _answer(defenses: Rows) -> list[str]:
         )
         return sentences
     half = [row for row in known if row["beyond_guessing"] <= exact["beyond_guessing"] / 2]
-    cheap = sorted(efficient(half, _ERRORS), key=lambda row: row["error_tract"])[:_MOST_NAMED]
+    errors = [f"error_{level}" for level in words.levels[:2]]
+    cheap = sorted(efficient(half, errors), key=lambda row: row[errors[-1]])[:_MOST_NAMED]
     if half:
-        named = "; ".join(f"{row['defense']} ({_price(row)})" for row in cheap)
+        named = "; ".join(f"{row['defense']} ({_price(row, words)})" for row in cheap)
         sentences.append(
             f"{len(half)} of the {len(known)} defenses take away at least half of the attacker's lead over guessing. The most accurate of these: {named}."
         )
@@ -263,66 +307,84 @@ def _answer(defenses: Rows) -> list[str]:
         )
     best = min(known, key=lambda row: row["beyond_guessing"])
     sentences.append(
-        f"{best['defense']} leaves the least: {number_text(max(best['beyond_guessing'], 0.0))} of {number_text(exact['beyond_guessing'])} percentage points beyond guessing ({_price(best)})."
+        f"{best['defense']} leaves the least: {number_text(max(best['beyond_guessing'], 0.0))} of {number_text(exact['beyond_guessing'])} percentage points beyond guessing ({_price(best, words)})."
     )
     return sentences
 
 
-def _price(row: Mapping[str, Any]) -> str:
+def _price(row: Mapping[str, Any], words: ComparisonWords) -> str:
     """The error of a defense in words."""
     kind, counts = (
         ("race_error", "race, origin and voting age, which is all it publishes")
         if row["matched_by"] == DISTRICT_KEYS
         else ("error", "")
     )
-    errors = f"mean error {number_text(row[f'{kind}_block'], 2)} persons in a count of a block, {number_text(row[f'{kind}_tract'], 2)} in one of a tract"
+    first, *others = (
+        f"{number_text(row[f'{kind}_{level}'], 2)}{{}} of {_one(level, words)}" for level in words.levels[:2]
+    )
+    errors = ", ".join(
+        [f"mean error {first.format(' persons in a count')}", *(one.format(" in one") for one in others)]
+    )
     return f"{errors}; counts of {counts}" if counts else errors
 
 
-def _who(rates: Rows, defenses: Rows) -> Exhibit:
+def _one(level: str, words: ComparisonWords) -> str:
+    """An area of a level in a sentence."""
+    return f"a {level}" if words == CENSUS_WORDS else f"the level {level}"
+
+
+def _who(rates: Rows, defenses: Rows, words: ComparisonWords) -> Exhibit:
+    populations = _populations(words)
     own = {
         (row["data"], row["population_attacked"]): row
         for row in rates
-        if row["attacker"] == "exact" and row["block_size"] == "all"
+        if row["attacker"] == "exact" and row[words.size] == "all"
     }
     names = [*(row["defense"] for row in defenses), GUESSER]
-    series = {words: [own[name, one]["precision"] for name in names] for one, words in _POPULATIONS.items()}
+    series = {text: [own[name, one]["precision"] for name in names] for one, text in populations.items()}
     lines = [
         [
             name,
             *(
                 number_text(own[name, population][column])
-                for population in _POPULATIONS
+                for population in populations
                 for column in ("confirmed_percent", "precision")
             ),
         ]
         for name in names
     ]
     short = ("everybody", "differ", "differ, alone")
-    people = (f"{words}: {own[_EXACT, one]['records']:,} persons" for one, words in _POPULATIONS.items())
+    people = (f"{text}: {own[_EXACT, one]['records']:,} persons" for one, text in populations.items())
     return exhibit(
-        "attack.who",
+        f"{words.exhibits}.who",
         figure=attack_bars(names, series, "right among the matched, percent"),
         columns=("data", *(f"{one}: {column}" for one in short for column in ("found", "right"))),
         rows=lines,
-        populations="; ".join(people).capitalize(),
+        populations=_sentence("; ".join(people)),
+        **_texts(words),
     )
 
 
-def _sizes(agreement: Rows, defenses: Rows) -> Exhibit:
-    by_size = {(row["data"], row["block_size"]): row for row in agreement}
+def _sentence(text: str) -> str:
+    """Text that begins with a capital; names within it stay as they are."""
+    return text[:1].upper() + text[1:]
+
+
+def _sizes(agreement: Rows, defenses: Rows, words: ComparisonWords) -> Exhibit:
+    by_size = {(row["data"], row[words.size]): row for row in agreement}
     sizes = [size for size in SIZE_CLASSES if by_size[_EXACT, size]["persons"]]
     names = [row["defense"] for row in defenses]
-    series = {name: [by_size[name, size]["binned_percent"] for size in sizes] for name in names[:_MOST_LINES]}
+    series = {name: [by_size[name, size][words.agreement] for size in sizes] for name in names[:_MOST_LINES]}
     lines = [
-        [name, *(number_text(by_size[name, size]["binned_percent"]) for size in ("all", *sizes))]
+        [name, *(number_text(by_size[name, size][words.agreement]) for size in ("all", *sizes))]
         for name in names
     ]
     figure = attack_lines(sizes, series, "persons with a true record, percent")
-    return exhibit("attack.agreement", figure=figure, columns=("defense", "all", *sizes), rows=lines)
+    columns = ("defense", "all", *sizes)
+    return exhibit(f"{words.exhibits}.agreement", figure=figure, columns=columns, rows=lines, **_texts(words))
 
 
-def _certainty(variability: Rows, defenses: Rows) -> Exhibit:
+def _certainty(variability: Rows, defenses: Rows, words: ComparisonWords) -> Exhibit:
     known = {row["defense"]: row["certain_percent"] for row in defenses if row["certain_percent"] is not None}
     curves = {
         name: {row["percentile"]: row["variability"] for row in variability if row["data"] == name}
@@ -334,11 +396,14 @@ def _certainty(variability: Rows, defenses: Rows) -> Exhibit:
         for name, curve in curves.items()
     ]
     columns = ("defense", "one solution", *(f"{step}%" for step in steps))
-    return exhibit("attack.variability", figure=_curves(curves), columns=columns, rows=lines)
+    figure = _curves(curves, words)
+    return exhibit(
+        f"{words.exhibits}.variability", figure=figure, columns=columns, rows=lines, **_texts(words)
+    )
 
 
-def _curves(curves: Mapping[str, Mapping[int, float | None]]) -> Figure:
-    """Variability over shares of the blocks."""
+def _curves(curves: Mapping[str, Mapping[int, float | None]], words: ComparisonWords) -> Figure:
+    """Variability over shares of the areas."""
     figure, axes = one_panel(8, 3.4 + 0.24 * -(-min(len(curves), _MOST_LINES) // 3))
     for place, (name, curve) in enumerate(list(curves.items())[:_MOST_LINES]):
         axes.plot(
@@ -348,7 +413,7 @@ def _curves(curves: Mapping[str, Mapping[int, float | None]]) -> Figure:
             linewidth=1.5,
             label=name,
         )
-    axes.set_xlabel("populated blocks, percent", fontsize=9)
+    axes.set_xlabel(f"populated {words.areas}, percent", fontsize=9)
     axes.set_ylabel("exchangeable records, percent", fontsize=9)
     axes.set_ylim(0, 102)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
@@ -356,20 +421,19 @@ def _curves(curves: Mapping[str, Mapping[int, float | None]]) -> Figure:
     return figure
 
 
-def _alone(uniques: Rows) -> Exhibit:
+def _alone(uniques: Rows, words: ComparisonWords) -> Exhibit:
     lines = [
         [
-            row["block_size"],
+            row[words.size],
             f"{row['persons']:,}",
-            number_text(row["unique_percent"]),
-            number_text(row["unique_in_class_percent"]),
+            *(number_text(row[column]) for column in words.unique),
         ]
         for row in uniques
         if row["persons"]
     ]
-    return exhibit("attack.alone", rows=lines)
+    return exhibit(f"{words.exhibits}.alone", rows=lines, **_texts(words))
 
 
-def _promises(defenses: Rows) -> Exhibit:
+def _promises(defenses: Rows, words: ComparisonWords) -> Exhibit:
     lines = [[row["defense"], row["does"], row["keeps"], row["claim"] or "none"] for row in defenses]
-    return exhibit("attack.promises", rows=lines)
+    return exhibit(f"{words.exhibits}.promises", rows=lines, **_texts(words))

@@ -15,9 +15,8 @@ from censafe.attack.pages.reconstruction import attack_lines
 from censafe.attack.people import People
 from censafe.attack.ranking.generators import GeneratorChoices, RankedTypes, rank_types
 from censafe.attack.reading import read_people
-from censafe.attack.results import type_columns
 from censafe.attack.study import AttackChoices, share_text, workload_of, write_attack
-from censafe.attack.tables import TypeSpace, Workload, tabulate_lines
+from censafe.attack.tables import Workload, tabulate_lines
 from censafe.errors import DataError, UsageError
 from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import (
@@ -91,7 +90,7 @@ def rank_records_of(data: Path, out: Path, choices: RankChoices, observer: Obser
                     "line_error": [one.ranking.error for one in every],
                 }
             ),
-            "ranked": _ranked_frame(every, workload.space),
+            "ranked": _ranked_frame(every, workload),
         }
         document = {
             "kind": "ranking",
@@ -174,14 +173,14 @@ def _rates(every: Sequence[_Ranked]) -> pa.Table:
     return pa.table(rows)
 
 
-def _ranked_frame(every: Sequence[_Ranked], space: TypeSpace) -> pa.Table:
+def _ranked_frame(every: Sequence[_Ranked], workload: Workload) -> pa.Table:
     tables = []
     for ranked in every:
         types = ranked.ranking.types[:_MOST]
         tables.append(
             pa.table(
                 {
-                    "area": [ranked.area] * len(types), "rank": np.arange(1, len(types) + 1), **type_columns(types, space),
+                    "area": [ranked.area] * len(types), "rank": np.arange(1, len(types) + 1), **workload.type_columns(types),
                     "frequency": ranked.ranking.frequency[:_MOST], "matched": np.isin(types, ranked.true).astype(np.int64),
                 }
             )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from censafe.attack.reconstruction.problem import BlockProblem, IncidenceOrder, Part
 from censafe.attack.reconstruction.programs import EXACT, INFEASIBLE, PartSolver, nearest_records
-from censafe.attack.tables import Workload
+from censafe.attack.tables import CountedLines
 from censafe.model.processes import process_pool
 
 _CHUNK: Final = 200
@@ -108,7 +108,7 @@ class Reconstruction:
 
 
 def reconstruct(
-    workload: Workload,
+    workload: CountedLines,
     low: _Ints,
     high: _Ints,
     choices: SolveChoices,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import duckdb
@@ -60,12 +60,28 @@ class TableFacts:
 
 
 @dataclass(frozen=True, eq=False)
+class RecordRows:
+    """CONFIDENTIAL. The records of one histogram one by one, in an order that does not depend on that of the files.
+
+    Args:
+        area: place of the lowest area, shape (n,).
+        cell: of the histogram, shape (n,).
+        household: numbered from 0 by the key of persons; -1 where there is none, shape (n,).
+    """
+
+    area: NDArray[np.int64] = field(repr=False)
+    cell: NDArray[np.int64] = field(repr=False)
+    household: NDArray[np.int64] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
 class RecordData:
     """CONFIDENTIAL. What was read, as far as the files allow it.
 
     Args:
         blocks: None where a finding stops.
         counts: CONFIDENTIAL. Records by level, of each attribute of each histogram.
+        rows: of the histogram that was requested one by one; None without.
     """
 
     findings: tuple[Finding, ...]
@@ -73,6 +89,7 @@ class RecordData:
     codes: AreaCodes | None = None
     blocks: BlockData | None = field(default=None, repr=False)
     counts: Mapping[tuple[str, str], NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    rows: RecordRows | None = field(default=None, repr=False)
 
 
 def record_files(layout: RecordLayout, folder: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
@@ -93,16 +110,18 @@ def read_records(
     threads: int | None = None,
     memory: str | None = None,
     examples: Path | None = None,
+    rows_of: str = "",
 ) -> RecordData:
     """Read, check and count records.
 
     Args:
+        rows_of: histogram of persons whose records are also returned one by one; empty for none.
         scratch: private folder for packed files and what does not fit into memory.
         memory: limit of the engine, such as ``6GB``.
         examples: new private file for the numbers of rows that break a rule; None for none.
     """
     with records_engine(scratch, 1 if examples else threads, memory, ordered=examples is not None) as con:
-        reading = _Reading(con, layout, folder, scratch, numbered=examples is not None)
+        reading = _Reading(con, layout, folder, scratch, numbered=examples is not None, rows_of=rows_of)
         data = reading.read()
         if examples is not None and reading.examples:
             write_rows(examples, reading.examples)
@@ -120,7 +139,9 @@ class _Reading:
         scratch: Path,
         *,
         numbered: bool,
+        rows_of: str,
     ) -> None:
+        self._rows_of = rows_of
         self.examples: list[tuple[str, str, str, int]] = []
         self._numbered = numbered
         self._con = con
@@ -164,7 +185,9 @@ class _Reading:
             return self._data(codes)
         files = tuple(Path(one.label) for scanned in self._tables.values() for one in scanned.sources)
         blocks = BlockData(spine, None, facilities, None, (), files, others=exact, names=codes.names)
-        return self._data(codes, blocks)
+        data = self._data(codes, blocks)
+        chosen = [one for one in layout.histograms if one.name == self._rows_of]
+        return replace(data, rows=self._one_by_one(chosen[0], coded["persons"])) if chosen else data
 
     def _stops(self) -> bool:
         return any(one.severity == "stop" for one in self._findings)
@@ -281,12 +304,11 @@ class _Reading:
         is_header = f"({headers})" if all(one.text for one in scanned.sources) else "false"
         units = layout.units
         counted = units is not None and units.table == table == "persons"
-        unit = f"hash(trim(CAST({identifier(layout.key)} AS VARCHAR)))" if counted else "0::UBIGINT"
-        no_key = (
-            f"coalesce(trim(CAST({identifier(layout.key)} AS VARCHAR)) IN ('', {quote_list(layout.form.missing)}), true)"
-            if counted
-            else "false"
-        )
+        keyed = counted or bool(self._rows_of and layout.key and table == "persons")
+        lacks = f"coalesce(trim(CAST({identifier(layout.key)} AS VARCHAR)) IN ('', {quote_list(layout.form.missing)}), true)"
+        of_key = f"CASE WHEN {lacks} THEN NULL ELSE hash(trim(CAST({identifier(layout.key)} AS VARCHAR))) END"
+        unit = of_key if keyed else "0::UBIGINT"
+        no_key = lacks if counted else "false"
         unknown = "is_known IS NULL" if joined else "false"
         inner = (
             f"SELECT {', '.join([*path_sql(layout.geography, layout.form), *texts])}, {is_header} AS is_header, {unit} AS unit, "
@@ -424,15 +446,34 @@ class _Reading:
 
     # counting
 
-    def _histogram(self, one: RecordHistogram, coded: str, spine: Spine) -> ExactHistograms:
-        rules = self._rules(one.table)
-        cell = "0::BIGINT"
+    def _cell(self, one: RecordHistogram) -> tuple[str, str]:
+        """The cell of a row, and the condition of rows that have one."""
+        rules, cell = self._rules(one.table), "0::BIGINT"
         for rule in one.rules:
             cell = f"({cell}) * {rule.levels} + level_of_{rules.index(rule)}"
+        return cell, f"level_of_{rules.index(one.rules[0])} >= 0"
+
+    def _one_by_one(self, one: RecordHistogram, coded: str) -> RecordRows:
+        """The records of a histogram of persons."""
+        cell, counted = self._cell(one)
+        with engine_errors(_COUNTS):
+            table = self._con.execute(
+                f"SELECT leaf, {cell} AS cell, unit, unit IS NULL AS alone FROM {coded} WHERE {counted} ORDER BY ALL"
+            ).to_arrow_table()
+        area, cells = (table[name].to_numpy().astype(np.int64) for name in ("leaf", "cell"))
+        household = np.full(len(area), -1, np.int64)
+        if self._layout.key:
+            known = ~table["alone"].to_numpy()
+            keys = table["unit"].fill_null(0).to_numpy()[known]
+            household[known] = np.unique(keys, return_inverse=True)[1].ravel()
+        return RecordRows(area, cells, household)
+
+    def _histogram(self, one: RecordHistogram, coded: str, spine: Spine) -> ExactHistograms:
+        cell, counted = self._cell(one)
         with engine_errors(_COUNTS):
             table = self._con.execute(
                 f"SELECT leaf * {one.schema.cells}::BIGINT + {cell} AS key, count(*) AS n FROM {coded} "
-                f"WHERE level_of_{rules.index(one.rules[0])} >= 0 GROUP BY 1 ORDER BY 1"
+                f"WHERE {counted} GROUP BY 1 ORDER BY 1"
             ).to_arrow_table()
         keys, counts = (table[name].to_numpy().astype(np.int64) for name in ("key", "n"))
         histograms, _, large = histograms_of(spine, keys, counts, one.schema.cells)

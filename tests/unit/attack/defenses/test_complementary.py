@@ -105,7 +105,7 @@ def test_moves_leave_published_lines_and_change_every_withheld_one(seed: int) ->
 def test_areas_are_withheld_one_by_one_and_others_are_exact() -> None:
     workload, people = SMALL, one_block(5, 25)
     counts = tabulate_lines(workload, people)
-    found = suppress_under_threshold(TableAreas(people, people.block, workload, counts), 3)
+    found = suppress_under_threshold(TableAreas(workload.types(people), people.block, workload, counts), 3)
     hidden, _ = withheld(workload, counts[0], people, 3)
     assert np.array_equal(~found.published[0], hidden)
     assert np.array_equal(found.value[found.published], counts[found.published])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from censafe.attack.defenses.households import Households, SwappedPeople, area_of_blocks, rank_in_run
-from censafe.attack.people import People
+from censafe.attack.defenses.households import Households, SwappedPeople, rank_in_run
+from censafe.attack.people import People, area_of_blocks
 from censafe.errors import DataError
 from support.swapping import drawn_people, size_gap, within
 
@@ -31,7 +31,7 @@ def test_a_household_in_two_blocks_is_refused() -> None:
     one = np.zeros(3, np.int8)
     home = np.array(["440010001001001", "440010001001002", "440010001001002"])
     people = People.of(home, sex=one, age=one, race=one, hispanic=one, household=np.array([5, 5, 6]))
-    with pytest.raises(DataError, match="1 households have persons in more than one block"):
+    with pytest.raises(DataError, match="1 households have persons in more than one area"):
         Households.of(people)
 
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from censafe.attack.defenses.households import Households, area_of_blocks
-from censafe.attack.defenses.permutation import MATCH_LEVELS, deranged, swap_by_permutation
+from censafe.attack.defenses.households import Households
+from censafe.attack.defenses.permutation import deranged, swap_by_permutation
 from censafe.attack.defenses.permutation_loss import permutation_loss
-from censafe.attack.people import People
+from censafe.attack.defenses.registry import parse_defense
+from censafe.attack.people import AREA_DIGITS, People, area_of_blocks
 from censafe.errors import ConfigError
 from support.swapping import drawn_people
 
@@ -22,7 +23,7 @@ HALF = Fraction(1, 2)
 
 @given(
     st.integers(0, 50),
-    st.sampled_from(MATCH_LEVELS),
+    st.sampled_from(sorted(AREA_DIGITS)),
     st.sampled_from([Fraction(1, 20), HALF, Fraction(9, 10)]),
 )
 def test_what_every_permutation_keeps(seed: int, level: str, rate: Fraction) -> None:
@@ -46,7 +47,7 @@ def test_what_every_permutation_keeps(seed: int, level: str, rate: Fraction) -> 
 def test_the_loss_is_that_of_the_largest_stratum() -> None:
     people = drawn_people(400)
     swapped, loss = swap_by_permutation(people, HALF, 1, "county")
-    strata = np.unique(swapped.households.alike(people.blocks, "county"), return_counts=True)[1]
+    strata = np.unique(swapped.households.alike(people.around("county")), return_counts=True)[1]
     assert loss == permutation_loss(int(strata.max()), HALF)
 
 
@@ -79,6 +80,6 @@ def test_order_of_records_does_not_matter() -> None:
 def test_levels_and_rates_out_of_range_are_refused() -> None:
     people: People = drawn_people(10)
     with pytest.raises(ConfigError, match="no level 'nation'; allowed: state, county, tract, block group"):
-        swap_by_permutation(people, HALF, 1, "nation")
+        parse_defense("swap:permutation:p=1/2:within=nation")
     with pytest.raises(ConfigError, match="above 0 and below 1"):
         swap_by_permutation(people, Fraction(1), 1, "county")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from censafe.attack.defenses.households import Households, SwappedPeople, area_of_blocks
+from censafe.attack.defenses.households import Households, SwappedPeople
 from censafe.attack.defenses.swapping import SWAP_SETTINGS, SwapSetting, swap_households
-from censafe.attack.people import People
+from censafe.attack.people import People, area_of_blocks
 from censafe.errors import ConfigError
 from support.swapping import drawn_people, size_gap, within
 
@@ -30,7 +30,7 @@ def state_counts(people: People) -> list[list[int]]:
     return sorted(cells.tolist())
 
 
-def pairs_of(swapped: SwappedPeople) -> np.ndarray:
+def pairs_of(swapped: SwappedPeople[People]) -> np.ndarray:
     return np.flatnonzero(swapped.swapped)
 
 

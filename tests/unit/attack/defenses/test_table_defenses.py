@@ -70,10 +70,10 @@ def test_published_tables_of_a_population_hold_the_truth(spec: str) -> None:
     counts = tabulate_lines(workload, people)
     defense = parse_defense(spec)
     assert defense.tables is not None
-    found = defense.tables(TableAreas(people, people.block, workload, counts), 1)
+    found = defense.tables(TableAreas(workload.types(people), people.block, workload, counts), 1)
     assert ((found.low <= counts) & (counts <= found.high)).all()
     assert not np.array_equal(found.value, counts)
-    same = defense.tables(TableAreas(people, people.block, workload, counts), 1)
+    same = defense.tables(TableAreas(workload.types(people), people.block, workload, counts), 1)
     assert np.array_equal(found.value, same.value)
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from censafe.attack.defenses.households import ADULT, Households, area_of_blocks
+from censafe.attack.defenses.households import Households
 from censafe.attack.defenses.points import BlockPoints
 from censafe.attack.defenses.targeted import TargetedSetting, household_risk, swap_targeted
-from censafe.attack.people import People
+from censafe.attack.people import ADULT, People, area_of_blocks
 from censafe.errors import ConfigError, DataError
 from support.swapping import drawn_people, within
 

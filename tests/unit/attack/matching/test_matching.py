@@ -30,7 +30,7 @@ def some_people(seed: int, persons: int = 300) -> People:
 
 def test_expected_matches_are_the_mean_of_draws() -> None:
     left, right = some_people(1), some_people(2, 260)
-    value = right.race_origin
+    value = right.target
     expected = expected_matches(left, right, value)
     drawn = [drawn_matches(left, right, value, seed) for seed in range(400)]
     putative = np.array([one.putative.sum() for one in drawn])
@@ -70,7 +70,7 @@ def test_agreement() -> None:
 
 def slow_agreement(left: People, right: People) -> tuple[int, int]:
     rows = [
-        [(p.block[i], p.sex[i], p.age[i], p.age_bin[i], p.race_origin[i]) for i in range(len(p))]
+        [(p.block[i], p.sex[i], p.age[i], p.age_bin[i], p.target[i]) for i in range(len(p))]
         for p in (left, right)
     ]
     spare, counts = [list(one) for one in rows], []
@@ -120,13 +120,11 @@ def test_guessers_without_the_target_by_counting(seed: int) -> None:
     people = some_people(seed, 60)
     found = guesses(people)
     for one in range(len(people)):
-        others = [
-            v for k, v in enumerate(people.race_origin) if k != one and people.block[k] == people.block[one]
-        ]
+        others = [v for k, v in enumerate(people.target) if k != one and people.block[k] == people.block[one]]
         if not others:
             continue
         counts = np.bincount(others, minlength=126)
-        own = people.race_origin[one]
+        own = people.target[one]
         assert found[GUESSER][one] == pytest.approx(counts[own] / len(others))
         best = counts == counts.max()
         assert found["modal guesser, target left out"][one] == pytest.approx(best[own] / best.sum())
@@ -168,6 +166,7 @@ def test_the_noisy_attacker_agrees_as_often_as_was_said() -> None:
     people = some_people(11, 5000)
     found = noisy_attacker(people, 0.371, 3)
     assert found.agrees.mean() == pytest.approx(0.371, abs=0.03)
+    assert isinstance(found.people, People)
     assert found.people.age.max() <= OLDEST
     assert np.array_equal(found.truth, np.arange(len(people)))
 

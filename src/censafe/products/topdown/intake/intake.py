@@ -277,8 +277,12 @@ class OwnIntake(Intake):
         """No areas but those of the levels."""
         return ""
 
-    def inspect(self) -> RecordData:
-        """What the files say, with everything that is wrong with them."""
+    def inspect(self, rows_of: str = "") -> RecordData:
+        """What the files say, with everything that is wrong with them.
+
+        Args:
+            rows_of: histogram of persons whose records are also returned one by one; empty for none.
+        """
         options = self._options
         with (
             self._observer.stage("read and validate"),
@@ -291,6 +295,7 @@ class OwnIntake(Intake):
                 threads=options.threads,
                 memory=options.memory,
                 examples=options.examples,
+                rows_of=rows_of,
             )
         if data.blocks is None:
             return data
