@@ -4,7 +4,6 @@ import csv
 import json
 import math
 import re
-import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,20 +12,14 @@ import pytest
 from censafe.products.topdown.area_errors import area_errors, with_other_spine
 from censafe.products.topdown.configuration.config import load_config
 from support.commands import CommandLine
-
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "paths"
+from support.northland import PAGES, write_northland
 
 
 @pytest.fixture(scope="module")
 def northland(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of docs/paths/country.md."""
     folder = tmp_path_factory.mktemp("northland")
-    shutil.copy(PAGES / "northland" / "squares.toml", folder)
-    block = re.search(r"```python\n(.*?)```", (PAGES / "country.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert block is not None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        exec(block[1], {"__name__": "country"})  # noqa: S102
+    write_northland(folder, "squares.toml")
     return folder
 
 

@@ -47,6 +47,7 @@ def guesses(people: AttackedRecords) -> Mapping[str, _Floats]:
     Example:
         Nine Whites and one Asian in a block: 90% and 80% without the target; 82% in proportion to everybody.
 
+        >>> from censafe.attack.people import People
         >>> race = np.array([0] * 9 + [3])
         >>> people = People.of(np.array(["500070001001001"] * 10), sex=0 * race, age=50 + 0 * race, race=race, hispanic=0 * race)
         >>> found = guesses(people)

@@ -46,6 +46,7 @@ def expected_matches(left: AttackedRecords, right: AttackedRecords, value: _Ints
     Example:
         One record of a White on the left, two on the right, one of them White: one is matched, and with probability 1/2 it is the right one.
 
+        >>> from censafe.attack.people import People
         >>> block = np.array(["500070001001001"])
         >>> of = lambda races: People.of(block.repeat(len(races)), sex=0 * races, age=30 + 0 * races, race=races, hispanic=0 * races)
         >>> found = expected_matches(of(np.array([0])), of(np.array([0, 1])), np.array([0, 2]))

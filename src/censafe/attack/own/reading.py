@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from censafe.attack.own.records import NamedLevels, OwnAreas, OwnLines, OwnRecords
 from censafe.errors import ConfigError, DataError, UsageError
+from censafe.geography.own_codes import AreaCodes
 from censafe.model.entries import nearest
 from censafe.model.observer import Observer
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.population.records.areas import AreaCodes
 from censafe.population.records.layout import RecordHistogram, RecordLayout
 from censafe.population.records.reader import require_readable
 from censafe.products.run.options import ReadOptions

@@ -30,9 +30,8 @@ from censafe.attack.study import AttackChoices
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import Evaluated, write_frame
+from censafe.geography.own_codes import AREA_CODES, AreaCodes
 from censafe.model.observer import Observer
-from censafe.population.records.areas import AreaCodes
-from censafe.population.records.layout import AREA_CODES
 from censafe.products.topdown.census_tables.microdata_source import open_source
 from censafe.products.topdown.census_tables.own_source import OWN
 from censafe.products.topdown.configuration.config import TopdownConfig
