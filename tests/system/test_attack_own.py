@@ -55,7 +55,7 @@ def test_all_defenses_stand_side_by_side(compared: tuple[Path, dict[str, Any]]) 
     assert list(rows) == ["exact tables", *DEFENSES]
     exact = rows["exact tables"]
     levels = ("Part", "Municipality", "Province", "Nation")
-    assert [exact[f"error_{level}"] for level in levels] == [0, 0, 0]
+    assert [exact[f"error_{level}"] for level in levels] == [0] * 4
     assert exact["true_percent"] == exact["certain_percent"] == exact["putative_percent"] == 100
     for name in DEFENSES:
         assert rows[name]["error_Part"] > 0, name

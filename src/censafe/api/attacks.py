@@ -145,7 +145,7 @@ def compare_defenses(
     if any(own.values()):
         raise UsageError(
             f"{', '.join(name for name, value in own.items() if value)}: for records of a schema of one's own, which a configuration reads; fix: give "
-            "`configuration` too (--config), or leave these out"
+            "`configuration` too, or leave these out"
         )
     choices, observer = _attack_choices(keywords)
     return Evaluation(

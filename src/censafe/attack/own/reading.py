@@ -94,7 +94,7 @@ def _require_names(names: AttackNames) -> None:
         missing = [word for word in ("quasi", "target", "area") if not getattr(names, word)]
         raise UsageError(
             f"{' and '.join(missing)}: missing; with a configuration name the quasi-identifiers that an attacker knows, the target that is looked for, "
-            "and the level of the areas, such as --quasi sex,age --target citizenship --area municipality"
+            "and the level of the areas, such as sex and age, citizenship, and municipality"
         )
     if names.target in names.quasi:
         raise UsageError(

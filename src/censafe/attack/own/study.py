@@ -152,8 +152,8 @@ def _listed(words: Sequence[str]) -> str:
 def _own_columns(frame: pa.Table, area: str) -> pa.Table:
     """A list of swapped households without U.S. words."""
     names = {"block": area, "block_taken": f"{area}_taken"}
-    kept = [name for name in frame.column_names if not name.endswith("adults")]
-    return frame.select(kept).rename_columns([names.get(name, name) for name in kept])
+    columns = [name for name in frame.column_names if not name.endswith("adults")]
+    return frame.select(columns).rename_columns([names.get(name, name) for name in columns])
 
 
 def own_areas(schema: OwnSchema) -> AreaWords:
