@@ -501,6 +501,7 @@ def _chosen_tables(
         known = [table for table in known if all(source.has(table, place) for place in places)]
         for table, place in product(named or known, places):
             source.require_estimates(table, place)
+    source.expect(named or known)
     return source, named or known, places
 
 

@@ -149,9 +149,9 @@ def _values(
     """Codes of the areas of a level, rising, and lowest and highest values of the lines of a workload in them, each of shape (areas, lines)."""
     records = areas.areas(level)
     order = np.argsort(records.codes, kind="stable")
-    parts = []
+    parts, also = [], [names[name] for name in workload.names]
     for name in dict.fromkeys(workload.names):
-        values, number = areas.values(names[name], records)[order], workload.names.count(name)
+        values, number = areas.values(names[name], records, also)[order], workload.names.count(name)
         if values.shape[1] != number:
             raise DataError(
                 f"{source.path}: table {names[name]} has {values.shape[1]} cells, and {number} lines as it is attacked; fix: describe it in a file for `tables`"

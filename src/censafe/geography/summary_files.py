@@ -6,7 +6,7 @@ Source: 2020 Census P.L. 94-171 and DHC technical documentation (legacy format).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ SEGMENT_KEYS, SEGMENT_FILE, SEGMENT_LOGRECNO = 5, 3, 4
 _NAME: Final = re.compile(
     r"(?P<state>[a-z]{2})(?P<part>geo|[0-9]{5})(?P<year>20[0-9]{2})[^.]*\.(?P<product>pl|dhc)", re.IGNORECASE
 )
+_BLOCK: Final = 1 << 22  # bytes
 _FIXED_WIDTH: Final = ("2000", "2010")
 
 
@@ -75,22 +76,30 @@ def state_files(files: Iterable[PackedFile]) -> tuple[StateFiles, ...]:
 def read_fields(
     file: PackedFile, fields: int, types: Mapping[int, pa.DataType], *, empty: bool = False
 ) -> Any:
-    """Some fields, named f0, f1, ..., of a pipe-delimited file without a line of names.
+    """Some fields, named f0, f1, ..., of a pipe-delimited file without a line of names; see :func:`read_batches`."""
+    return pa.Table.from_batches(list(read_batches(file, fields, types, empty=empty)))
+
+
+def read_batches(
+    file: PackedFile, fields: int, types: Mapping[int, pa.DataType], *, empty: bool = False
+) -> Iterator[Any]:
+    """The same, some lines at a time.
 
     Args:
         fields: of every line.
         types: of the fields that are read, by their places from 0.
         empty: whether a number may be missing.
     """
+    rows = 0
     names = [f"f{place}" for place in range(fields)]
     try:
         with file.open() as stream:
             if not stream.read(1):
                 raise DataError(f"{file.name}: the file is empty; fix: copy it again")
             stream.seek(0)
-            table = pa_csv.read_csv(
+            for batch in pa_csv.open_csv(
                 pa.BufferReader(stream.read()) if file.packing else file.path,
-                read_options=pa_csv.ReadOptions(column_names=names, encoding="latin1"),
+                read_options=pa_csv.ReadOptions(column_names=names, encoding="latin1", block_size=_BLOCK),
                 parse_options=pa_csv.ParseOptions(delimiter="|", quote_char=False),
                 convert_options=pa_csv.ConvertOptions(
                     include_columns=[f"f{place}" for place in types],
@@ -98,7 +107,9 @@ def read_fields(
                     null_values=[""] if empty else [],
                     strings_can_be_null=False,
                 ),
-            )
+            ):
+                rows += batch.num_rows
+                yield batch
     except OSError:
         raise StorageError(f"{file.name}: the file cannot be read; check that it exists") from None
     except pa.ArrowInvalid:
@@ -106,6 +117,5 @@ def read_fields(
             f"{file.name}: lines without exactly {fields} fields, or items that are not {'numbers' if empty else 'whole numbers'}; allowed: {fields} pipe-separated fields a line, no header "
             "line; fix: copy the file again"
         ) from None
-    if not table.num_rows:
+    if not rows:
         raise DataError(f"{file.name}: the file has blank lines only; fix: copy it again")
-    return table

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Protocol
@@ -27,6 +28,7 @@ from censafe.geography.summary_files import (
     STUSAB,
     SUMLEV,
     StateFiles,
+    read_batches,
     read_fields,
 )
 from censafe.model.arrays import Integers
@@ -80,8 +82,12 @@ class AreaTables(Protocol):
     def areas(self, word: str) -> AreaRecords:
         """The areas of a level."""
 
-    def values(self, table: str, areas: AreaRecords) -> NDArray[np.float64]:
-        """Cells of a table for some areas, NaN where a cell is empty, shape (areas, cells)."""
+    def values(self, table: str, areas: AreaRecords, also: Collection[str] = ()) -> NDArray[np.float64]:
+        """Cells of a table for some areas, NaN where a cell is empty, shape (areas, cells).
+
+        Args:
+            also: tables that are needed of the same areas; those of the same file are read with it.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +101,10 @@ class SummaryFiles:
     product: str
     states: tuple[StateFiles, ...]
     segments: Segments = field(repr=False)
+    _waiting: dict[str, tuple[AreaRecords, NDArray[np.float64]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    """Tables of one segment that were read with another table, with their areas, until they are needed."""
 
     @cached_property
     def _headers(self) -> tuple[Any, ...]:
@@ -164,42 +174,53 @@ class SummaryFiles:
             every = np.array(geocode_texts(pa.array(every), BLOCK_DIGITS).to_pylist(), np.str_)
         return AreaRecords(every, np.concatenate(names), tuple(records))
 
-    def values(self, table: str, areas: AreaRecords) -> NDArray[np.float64]:
+    def values(self, table: str, areas: AreaRecords, also: Collection[str] = ()) -> NDArray[np.float64]:
         """Cells of a table for some areas, NaN where a cell is empty, shape (areas, cells)."""
-        number, first, cells, fields = self._place(table)
-        parts = []
+        of, values = self._waiting.pop(table, (None, np.empty(0)))
+        if of is not areas:
+            self._waiting.clear()
+            self._waiting.update((name, (areas, own)) for name, own in self._read(table, areas, also).items())
+            values = self._waiting.pop(table)[1]
+        return values
+
+    def _read(self, table: str, areas: AreaRecords, also: Collection[str]) -> dict[str, NDArray[np.float64]]:
+        """A table and others of its segment, in one pass through the segment of every state."""
+        number = next(place for place, names in enumerate(self.segments, 1) if table in dict(names))
+        names, cells = zip(*self.segments[number - 1], strict=True)
+        first = np.cumsum([SEGMENT_KEYS, *cells]).tolist()
+        fields = {
+            name: range(*first[place : place + 2])
+            for place, name in enumerate(names)
+            if name == table or name in also
+        }
+        types = dict.fromkeys(itertools.chain(*fields.values()), pa.float64())
+        values = {name: np.empty((len(areas.codes), len(own))) for name, own in fields.items()}
+        start = 0
         for state, records in areas.records:
-            types = {
-                SEGMENT_LOGRECNO: pa.string(),
-                **dict.fromkeys(range(first, first + cells), pa.float64()),
-            }
-            segment = state.segments[number]
-            rows = read_fields(segment, fields, types, empty=True)
-            numbers = _numbers(rows, SEGMENT_LOGRECNO)
-            order = np.argsort(numbers, kind="stable")
-            place = np.minimum(np.searchsorted(numbers[order], records), len(order) - 1)
-            chosen = order[place]
-            missing = int((numbers[chosen] != records).sum())
-            if missing or len(np.unique(numbers)) < len(numbers):
+            segment, order = state.segments[number], np.argsort(records, kind="stable")
+            rising, there = np.append(records[order], -1), np.zeros(len(records), np.bool_)
+            numbers = []
+            for batch in read_batches(
+                segment, first[-1], {SEGMENT_LOGRECNO: pa.string(), **types}, empty=True
+            ):
+                numbers.append(_numbers(batch, SEGMENT_LOGRECNO))
+                place = np.searchsorted(rising[:-1], numbers[-1])
+                row = np.flatnonzero(rising[place] == numbers[-1])
+                area = order[place[row]]
+                there[area] = True
+                for name, own in fields.items() if len(row) else ():
+                    columns = [batch.column(f"f{one}").to_numpy(zero_copy_only=False)[row] for one in own]
+                    values[name][start + area] = np.column_stack(columns)
+            every, missing = np.concatenate(numbers), int((~there).sum())
+            if missing or len(np.unique(every)) < len(every):
                 words = (
                     f"{missing:,} areas of the header have no record"
                     if missing
                     else "record numbers are there twice"
                 )
                 raise DataError(f"{segment}: {words}; fix: copy the header and the segments of one release")
-            columns = [rows.column(f"f{place}").to_numpy()[chosen] for place in range(first, first + cells)]
-            parts.append(np.column_stack(columns))
-        return np.concatenate(parts).astype(np.float64)
-
-    def _place(self, table: str) -> tuple[int, int, int, int]:
-        """Number of the segment of a table, its first field and its cells, and the fields of the segment."""
-        for number, names in enumerate(self.segments, 1):
-            first = SEGMENT_KEYS
-            for name, cells in names:
-                if name == table:
-                    return number, first, cells, SEGMENT_KEYS + sum(cells for _, cells in names)
-                first += cells
-        raise DataError(f"table {table} is in no segment")
+            start += len(records)
+        return values
 
 
 def _texts(rows: Any, place: int) -> NDArray[np.str_]:
@@ -207,8 +228,8 @@ def _texts(rows: Any, place: int) -> NDArray[np.str_]:
 
 
 def _numbers(rows: Any, place: int) -> Integers:
-    texts = _texts(rows, place)
-    wrong = int((~np.char.isdigit(texts)).sum())
+    texts = rows.column(f"f{place}")
+    wrong = int(pc.sum(pc.invert(pc.match_substring_regex(texts, "^[0-9]{1,18}$"))).as_py() or 0)
     if wrong:
         raise DataError(f"LOGRECNO: {wrong:,} record numbers are not digits; fix: copy the files again")
-    return texts.astype(np.int64)
+    return np.asarray(texts.cast(pa.int64()).to_numpy(zero_copy_only=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -190,7 +190,7 @@ class TableFiles:
         codes, names, _ = self.columns[word]
         return AreaRecords(codes, names, ())
 
-    def values(self, table: str, areas: AreaRecords) -> NDArray[np.float64]:
+    def values(self, table: str, areas: AreaRecords, also: Collection[str] = ()) -> NDArray[np.float64]:
         """Cells of a table for the areas of a level, shape (areas, cells)."""
         values = next(own for codes, _, own in self.columns.values() if codes is areas.codes)
         zeros = np.zeros(len(areas.codes))

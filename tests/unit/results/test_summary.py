@@ -4,14 +4,17 @@ import json
 import shutil
 import zipfile
 from pathlib import Path
+from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 from censafe.api.tables import tables
-from censafe.errors import CensafeError
+from censafe.errors import CensafeError, DataError
 from censafe.products.topdown.census_tables.definitions import census_tables
 from censafe.products.topdown.census_tables.microdata_source import open_source
 from censafe.products.topdown.census_tables.segments import segment_layout
+from censafe.results import summary
 from support.shared import shared_data
 
 LEVELS = {"state": "040", "county": "050", "tract": "140", "block_group": "150", "block": "750"}
@@ -120,3 +123,50 @@ def test_segments_of_the_dhc_give_their_tables(tmp_path: Path) -> None:
     listed.write_text("GEOID20,district\n440070001011000,7\n", encoding="utf-8")
     with pytest.raises(CensafeError, match="the median of an area does not follow from those of its blocks"):
         tables(tmp_path, "P13", areas=listed)
+
+
+def test_a_segment_is_read_once_for_all_its_tables(
+    redistricting: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[str] = []
+    read = summary.read_batches
+
+    def counted(file: Any, *arguments: Any, **options: Any) -> Any:
+        passes.append(file.name[2:7])
+        return read(file, *arguments, **options)
+
+    alone = {name: tables(redistricting, name, "county").arrow for name in ("P1", "P2", "P3", "P4", "H1")}
+    monkeypatch.setattr(summary, "read_batches", counted)
+    together = tables(redistricting, ["P1", "P2", "P3", "P4", "H1"], "county").arrow
+    assert passes == ["00001", "00002"]
+    for name, table in alone.items():
+        assert together.filter(pc.equal(together["table"], name)).equals(table)
+    passes.clear()
+    mixed = tables(redistricting, ["P1", "P3", "P2"], "county").arrow  # only one segment is at hand
+    assert passes == ["00001", "00002", "00001"]
+    assert mixed.filter(pc.equal(mixed["table"], "P2")).equals(alone["P2"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("|0000003|", "|0000009|", "1 areas of the header have no record"),
+        ("|0000004|", "|000000X|", "LOGRECNO: 1 record numbers are not digits"),
+        ("DHCST|RI|000|", "DHCST|RI|", "lines without exactly"),
+    ],
+)
+def test_segments_that_do_not_fit_the_header_are_refused(
+    tmp_path: Path, before: str, after: str, message: str
+) -> None:
+    (segment,) = dhc(tmp_path).glob("ri0*.dhc")
+    segment.write_text(segment.read_text(encoding="utf-8").replace(before, after, 1), encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        tables(tmp_path, "P13", "block")
+
+
+def test_a_record_of_another_level_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    (segment,) = dhc(tmp_path).glob("ri0*.dhc")
+    lines = segment.read_text(encoding="utf-8").splitlines()
+    segment.write_text("\n".join([*lines, lines[-1]]), encoding="utf-8")
+    with pytest.raises(DataError, match="record numbers are there twice"):
+        tables(tmp_path, "P13", "block")

@@ -147,7 +147,7 @@ def _of_tables(source: PublishedSource, tables: AreaTables, schema: HistogramSch
         )
     areas = tables.areas("block")
     order = np.argsort(areas.codes, kind="stable")
-    values = {name: tables.values(name, areas)[order] for name in needed}
+    values = {name: tables.values(name, areas, needed)[order] for name in needed}
     for name, own in values.items():
         empty, wrong = np.isnan(own).any(axis=1), ((own < 0) | (own != np.rint(own))).any(axis=1)
         if empty.any() or wrong.any():

@@ -183,6 +183,7 @@ def _tables(
     """The tables of a card, each with the intervals of the first source that has them."""
     source = sources[0]
     tables = {}
+    source.expect(source.card.tables)
     for table in source.card.tables:
         covering = (
             candidate

@@ -159,7 +159,9 @@ class AreaTableSource(TableSource):
                 f"table {table.name}: the median of an area does not follow from those of its blocks; fix: name a run folder or microdata of the same release"
             )
         records = self._records(geography.level)
-        own = self._files.values(table.name, records)[np.argsort(records.codes, kind="stable")]
+        own = self._files.values(table.name, records, self._expected)[
+            np.argsort(records.codes, kind="stable")
+        ]
         if own.shape[1] != len(table.lines):
             raise UsageError(f"table {table.name}: {self.place} has other cells than those defined here")
         empty = int(np.isnan(own).any(axis=1).sum())

@@ -69,6 +69,7 @@ def write_segment_files(
         )
     if "state" not in source.levels:
         raise UsageError("segments: files are written state by state, and the run publishes no states")
+    source.expect(source.tables.values())
     codes = source.level("state")[2].names.tolist() if state is None else [state]
     names = []
     with atomic_folder(out) as folder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -78,6 +78,7 @@ class TableSource(ABC):
         self.product = product
         self.place = place
         self._last: tuple[tuple[str, str], SparseLevel] | None = None
+        self._expected: frozenset[str] = frozenset()
 
     names: AreaNames
     """What stands beside geocodes."""
@@ -140,6 +141,10 @@ class TableSource(ABC):
     def schema(self, table: CensusTable) -> Schema:
         """Schema of the histogram of a table."""
         return self.histogram(table.histogram).schema
+
+    def expect(self, tables: Iterable[CensusTable]) -> None:
+        """Note which tables are needed; where a file has several, they are read together."""
+        self._expected = frozenset(table.name for table in tables)
 
     def values(self, table: CensusTable, geography: Geography) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Values of a table, some areas at a time: a range of areas and their values, shape (areas of the range, lines)."""
@@ -322,6 +327,10 @@ class SourceWithIntervals(TableSource):
     def holds(self, table: CensusTable) -> bool:
         """Whether there are counts of what the table counts."""
         return super().holds(table) and self._source.holds(table)
+
+    def expect(self, tables: Iterable[CensusTable]) -> None:
+        """Note which tables are needed."""
+        self._source.expect(tables)
 
     def values(self, table: CensusTable, geography: Geography) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Values of a table, some areas at a time."""
