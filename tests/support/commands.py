@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
@@ -28,8 +29,17 @@ class Outcome:
 class CommandLine:
     """Calls ``censafe`` with arguments."""
 
-    def __call__(self, *arguments: object, new_ledger: bool = True) -> Outcome:
-        """Run one command; the exit code is that of the process. A release begins the default ledger, unless ``new_ledger`` is off."""
+    def __call__(
+        self,
+        *arguments: object,
+        new_ledger: bool = True,
+        ends: int | None = None,
+        says: str | Iterable[str] = (),
+    ) -> Outcome:
+        """Run one command; the exit code is that of the process. A release begins the default ledger, unless ``new_ledger`` is off.
+
+        The code must be ``ends``, and the words of ``says`` must be among the messages.
+        """
         if new_ledger and arguments[:1] == ("run",) and not {"--ledger", "--test-key"} & set(arguments):
             arguments = (*arguments, "--new-ledger")
         streams = [TextIOWrapper(BytesIO(), encoding="utf-8", newline="", write_through=True) for _ in "oe"]
@@ -39,7 +49,11 @@ class CommandLine:
                 main()
         code = stop.value.code
         out, err = (stream.buffer.getvalue().decode() for stream in streams)  # type: ignore[attr-defined]
-        return Outcome(code if isinstance(code, int) else 1, out, err)
+        done = Outcome(code if isinstance(code, int) else 1, out, err)
+        assert ends is None or done.code == ends, done
+        for words in (says,) if isinstance(says, str) else says:
+            assert words in err, err
+        return done
 
 
 def levels_of(table: str) -> tuple[str, ...]:

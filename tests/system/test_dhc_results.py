@@ -57,10 +57,9 @@ def published(run: Path) -> dict[str, bytes]:
 def test_a_run_folder_and_its_microdata_give_the_same_bytes(
     censafe: CommandLine, state: Path, tmp_path: Path
 ) -> None:
-    found = censafe(
-        *words(state, tmp_path / "out"), "--test-key", 3, "--result", f"redistricting={state / 'mdf'}"
+    censafe(
+        *words(state, tmp_path / "out"), "--test-key", 3, "--result", f"redistricting={state / 'mdf'}", ends=0
     )
-    assert found.code == 0, found.err
     expected = published(state / "dhc")
     assert len(expected) > 20
     assert expected == published(tmp_path / "out")
@@ -70,8 +69,7 @@ def test_microdata_of_a_test_are_known_by_their_note(
     censafe: CommandLine, state: Path, tmp_path: Path
 ) -> None:
     ledger = tmp_path / "ledger.jsonl"
-    found = censafe(*words(state, tmp_path / "out"), "--ledger", ledger, "--pl94", state / "mdf")
-    assert found.code == 2
+    found = censafe(*words(state, tmp_path / "out"), "--ledger", ledger, "--pl94", state / "mdf", ends=2)
     assert "was drawn with a test key and is not private; a release cannot hold to it" in found.err
     assert not ledger.exists()
     assert not (tmp_path / "out").exists()
@@ -83,13 +81,11 @@ def test_what_microdata_do_not_say_is_said(censafe: CommandLine, state: Path, tm
     (tmp_path / "mdf" / "persons.txt").rename(tmp_path / "mdf" / "ppmf_P.csv")
     out, ledger = tmp_path / "out", tmp_path / "ledger.jsonl"
     given = ("--ledger", ledger, "--pl94", tmp_path / "mdf")
-    found = censafe(*words(state, out), *given)
-    assert found.code == 3
+    found = censafe(*words(state, out), *given, ends=3)
     assert "did not pay for the cited result redistricting (topdown, rho = " in found.err
     assert "by topdown pl94-us, since microdata state no cost" in found.err
     assert not verify(ledger).rows
-    found = censafe(*words(state, out), *given, "--ledger-of", "redistricting")
-    assert found.code == 0, found.err
+    found = censafe(*words(state, out), *given, "--ledger-of", "redistricting", ends=0)
     (total,) = verify(ledger).totals
     plans = [
         configuration("topdown", name, settings)
@@ -105,15 +101,13 @@ def test_what_microdata_do_not_say_is_said(censafe: CommandLine, state: Path, tm
 def test_microdata_of_several_releases_are_refused(censafe: CommandLine, state: Path, tmp_path: Path) -> None:
     shutil.copytree(state / "mdf", tmp_path / "mdf")
     shutil.copy(state / "mdf" / "persons.txt", tmp_path / "mdf" / "more.txt")
-    found = censafe(*words(state, tmp_path / "out"), "--test-key", 3, "--pl94", tmp_path / "mdf")
-    assert found.code == 2
+    found = censafe(*words(state, tmp_path / "out"), "--test-key", 3, "--pl94", tmp_path / "mdf", ends=2)
     assert "2 files of microdata pl94-persons" in found.err
 
 
 def test_a_folder_with_neither_is_refused(censafe: CommandLine, state: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    found = censafe(*words(state, tmp_path / "out"), "--test-key", 3, "--pl94", tmp_path / "empty")
-    assert found.code == 2
+    found = censafe(*words(state, tmp_path / "out"), "--test-key", 3, "--pl94", tmp_path / "empty", ends=2)
     assert "no published results are recognized; it holds no files" in found.err
 
 
@@ -132,8 +126,7 @@ def test_results_that_are_named_wrongly_are_refused(
     censafe: CommandLine, state: Path, tmp_path: Path, given: tuple[str, ...], message: str
 ) -> None:
     named = [text.format(pl94=state / "pl94") for text in given]
-    found = censafe(*words(state, tmp_path / "out"), "--test-key", 3, *named)
-    assert found.code == 2
+    found = censafe(*words(state, tmp_path / "out"), "--test-key", 3, *named, ends=2)
     assert message in " ".join(found.err.split())
     assert not list(tmp_path.iterdir())
 
@@ -142,16 +135,13 @@ def test_what_stops_the_dhc_is_found_before_the_redistricting_data_are_paid(
     censafe: CommandLine, state: Path, tmp_path: Path
 ) -> None:
     ledger, out = tmp_path / "ledger.jsonl", tmp_path / "out"
-    found = censafe(*words(state, out), "--ledger", ledger, "--cap", 5)
-    assert found.code == 3
+    found = censafe(*words(state, out), "--ledger", ledger, "--cap", 5, ends=3)
     assert "the cap 5 does not allow this release with redistricting, which is released first" in found.err
     out.mkdir()
     (out / "mine.txt").write_text("not of a run")
-    found = censafe(*words(state, out), "--ledger", ledger)
-    assert found.code == 2
+    found = censafe(*words(state, out), "--ledger", ledger, ends=2)
     assert str(out) in found.err
     passes = "histograms.persons.exact_totals=Prim"
-    found = censafe(*words(state, tmp_path / "other"), "--ledger", ledger, "--set", passes)
-    assert found.code == 1
+    found = censafe(*words(state, tmp_path / "other"), "--ledger", ledger, "--set", passes, ends=1)
     assert "exact_totals" in found.err
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

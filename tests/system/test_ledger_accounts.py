@@ -34,8 +34,7 @@ def test_a_state_out_of_several_and_a_block_file_with_one_more_line_are_no_new_r
     both, one = (
         ("--set", "reader=cef", "--set", f"state_filter={','.join(some)}") for some in (STATES, STATES[:1])
     )
-    first = censafe(*words, tmp_path / "both", *both)
-    assert first.code == 0, first.err
+    first = censafe(*words, tmp_path / "both", *both, ends=0)
     new = "a new ledger, which holds nothing about earlier spending on these records"
     assert f"Ledger {tmp_path / NAME}: {new}" in first.out
     assert "total spent in this ledger: rho = 46 (add/remove one person)" in first.out
@@ -68,11 +67,10 @@ def test_persons_and_households_of_the_same_files_meet(censafe: CommandLine, tmp
     ini = write_safetab_cef(tmp_path / "cef", tables)
     for product in ("p", "h"):
         folders.configure(product, reader="cef")
-    assert censafe("run", "safetab-p", folders.p, ini, tmp_path / "p").code == 0
+    censafe("run", "safetab-p", folders.p, ini, tmp_path / "p", ends=0)
     words = ("run", "safetab-h", folders.h, ini, tmp_path / "h", "--t1", tmp_path / "p")
     refused(censafe(*words))
-    done = censafe(*words, "--spend-more")
-    assert done.code == 0, done.err
+    censafe(*words, "--spend-more", ends=0)
     (total,) = verify(tmp_path / NAME).totals
     assert total.products == ("safetab-p", "safetab-h")
     assert total.statement().startswith("together: rho = ")
@@ -83,8 +81,7 @@ def test_units_first_and_then_both_meet(censafe: CommandLine, tmp_path: Path) ->
     data = write_histograms(tmp_path / "columns", persons=300, states=("50",), seed=1)
     words = ("run", "topdown", "pl94-us", data)
     more = ("--set", "reader=histogram", "--set", "root=State", "--quiet")
-    first = censafe(*words, tmp_path / "units", *more, "--set", "measure=units")
-    assert first.code == 0, first.err
+    censafe(*words, tmp_path / "units", *more, "--set", "measure=units", ends=0)
     said = refused(censafe(*words, tmp_path / "both", *more))
     assert "replace one person" in said
     assert "household" not in said.partition("have already spent")[2]
@@ -105,10 +102,8 @@ def test_a_cap_that_stops_one_run_stops_its_halves_as_well(censafe: CommandLine,
     }
     assert plans["persons"] + plans["units"] == plans["persons,units"]
     cap = plans["persons,units"] - Fraction(1, 10**6)
-    both = censafe(*words, tmp_path / "both", *more, "--cap", cap)
-    assert (both.code, "the cap" in both.err) == (3, True), both.err
-    first = censafe(*words, tmp_path / "persons", *more, "--set", "measure=persons", "--cap", cap)
-    assert first.code == 0, first.err
+    censafe(*words, tmp_path / "both", *more, "--cap", cap, ends=3, says="the cap")
+    censafe(*words, tmp_path / "persons", *more, "--set", "measure=persons", "--cap", cap, ends=0)
     for again in ((), ("--cap", cap)):  # named again or not
         second = censafe(*words, tmp_path / "units", *more, "--set", "measure=units", "--spend-more", *again)
         assert (second.code, "the cap" in second.err) == (3, True), second.err
@@ -134,9 +129,7 @@ def test_a_place_that_cannot_be_written_says_what_to_set(
     censafe: CommandLine, data: Path, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CENSAFE_LEDGER", str(tmp_path / "absent" / "ledger.jsonl"))
-    done = censafe("run", "phsafe", config, data, tmp_path / "out")
-    assert done.code == 3
-    assert "set CENSAFE_LEDGER or --ledger" in done.err
+    censafe("run", "phsafe", config, data, tmp_path / "out", ends=3, says="set CENSAFE_LEDGER or --ledger")
     assert not (tmp_path / "out").exists()
 
 
@@ -145,12 +138,10 @@ def test_a_copied_folder_cannot_spend_a_second_time_unnoticed(
 ) -> None:
     copied = tmp_path / "elsewhere" / "data"
     shutil.copytree(data, copied)
-    assert censafe("ledger", "new", tmp_path / NAME).code == 0
-    again = censafe("ledger", "new", tmp_path / NAME)
-    assert (again.code, "will not be replaced" in again.err) == (3, True)
-    assert censafe("run", "phsafe", config, data, tmp_path / "out", new_ledger=False).code == 0
-    done = censafe("run", "phsafe", config, copied, tmp_path / "second", new_ledger=False)
-    assert done.code == 3
+    censafe("ledger", "new", tmp_path / NAME, ends=0)
+    censafe("ledger", "new", tmp_path / NAME, ends=3, says="will not be replaced")
+    censafe("run", "phsafe", config, data, tmp_path / "out", new_ledger=False, ends=0)
+    done = censafe("run", "phsafe", config, copied, tmp_path / "second", new_ledger=False, ends=3)
     assert f"{copied.parent / NAME}: there is no ledger" in done.err
     assert "--new-ledger" in done.err
     assert [path.name for path in copied.parent.iterdir()] == ["data"]
@@ -163,19 +154,16 @@ def test_records_of_synth_need_no_ledger_begun_until_they_are_changed(
     synthesize(tmp_path / "data", persons=300, states=("44",), file_format="csv")
     words = ("run", "phsafe", "sdhc-us", tmp_path / "data")
     more = ("--set", "reader=csv", "--set", "state_filter=44", "--quiet")
-    done = censafe(*words, tmp_path / "out", *more, new_ledger=False)
-    assert done.code == 0, done.err
+    censafe(*words, tmp_path / "out", *more, new_ledger=False, ends=0)
     (tmp_path / NAME).rename(tmp_path / "kept.jsonl")
     (tmp_path / NAME).with_suffix(".key").rename(tmp_path / "kept.key")
     for path in (tmp_path / "data").glob("*.csv"):
         path.write_text(path.read_text() + "\n")
-    done = censafe(*words, tmp_path / "changed", *more, new_ledger=False)
-    assert (done.code, "there is no ledger" in done.err) == (3, True)
+    censafe(*words, tmp_path / "changed", *more, new_ledger=False, ends=3, says="there is no ledger")
 
 
 def test_raising_a_cap_needs_a_cap(censafe: CommandLine, data: Path, config: Path, tmp_path: Path) -> None:
-    done = censafe("run", "phsafe", config, data, tmp_path / "out", "--raise-cap")
-    assert done.code == 2
+    done = censafe("run", "phsafe", config, data, tmp_path / "out", "--raise-cap", ends=2)
     assert "--raise-cap needs --cap" in done.err
 
 

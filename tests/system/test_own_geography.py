@@ -42,13 +42,11 @@ def test_a_run_keeps_the_names_that_it_was_given(
 ) -> None:
     names, out = tmp_path / "names.txt", tmp_path / "out"
     names.write_text(NAMED, encoding="utf-8")
-    done = censafe("run", "topdown", *few, out, "--test-key", 3, "--quiet", "--names", names)
-    assert done.code == 0, done.err
+    censafe("run", "topdown", *few, out, "--test-key", 3, "--quiet", "--names", names, ends=0)
     named = {"44001": "North", "44003": "South, with islands", "44005": ""}
     assert names_of(out) == named
     names.unlink()
-    repeated = censafe("estimate", out, "--quiet", "--intervals", "--simulations", 0)
-    assert repeated.code == 0, repeated.err
+    censafe("estimate", out, "--quiet", "--intervals", "--simulations", 0, ends=0)
     assert names_of(out) == named
     assert PublishedSource(out).open(ReadOptions()).names.by_code == {
         "44001": "North",
@@ -108,8 +106,7 @@ def both(
     """A run with digits, a configuration and records with letters, and their run."""
     other = lettered(few, tmp_path / "letters")
     for given, out in ((few, tmp_path / "out"), (other, tmp_path / "letters" / "out")):
-        done = censafe("run", "topdown", *given, out, "--test-key", 3, "--quiet")
-        assert done.code == 0, done.err
+        censafe("run", "topdown", *given, out, "--test-key", 3, "--quiet", ends=0)
     return tmp_path / "out", other, tmp_path / "letters" / "out"
 
 
@@ -125,12 +122,11 @@ def test_letters_publish_what_digits_publish(
     areas = tmp_path / "areas.csv"
     areas.write_text("geocode,ward\n" + "\n".join(f"{code},a" for code in blocks) + "\n", encoding="utf-8")
     more = ("--quiet", "--intervals", "--simulations", 1, "--areas", areas)
-    assert censafe("estimate", letters, *more).code == 0
+    censafe("estimate", letters, *more, ends=0)
     assert counts_of(letters) == counts_of(digits)
     public = tmp_path / "public"
     from_files = ("--measurements", letters / "measurements", "--quiet")
-    done = censafe("estimate", "topdown", other[0], public, *from_files)
-    assert done.code == 0, done.err
+    censafe("estimate", "topdown", other[0], public, *from_files, ends=0)
     assert counts_of(public) == counts_of(digits)
 
 
@@ -164,9 +160,7 @@ def test_letters_that_are_not_stated_are_refused(
     censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path, change: str, message: str
 ) -> None:
     config, data = lettered(few, tmp_path / "letters")
-    done = censafe("validate", "topdown", config, data, "--set", change)
-    assert done.code == 1
-    assert message in done.err
+    censafe("validate", "topdown", config, data, "--set", change, ends=1, says=message)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +171,5 @@ def test_codes_that_are_too_long_are_refused_before_anything_is_read(
 ) -> None:
     text = few[0].read_text(encoding="utf-8").replace("prefix = 8", f"prefix = {prefix}")
     few[0].write_text(text, encoding="utf-8")
-    done = censafe("plan", "topdown", few[0], "--set", f"geocodes={word}")
-    assert done.code == 1
+    done = censafe("plan", "topdown", few[0], "--set", f"geocodes={word}", ends=1)
     assert f"at most {most} are allowed" in done.err

@@ -64,8 +64,7 @@ def test_microdata_units_and_places_are_compared_block_by_block(
     censafe: CommandLine, folders: tuple[Path, Path], place_list: Path, tmp_path: Path
 ) -> None:
     truth, published = folders
-    done = censafe("evaluate", "pair", truth, published, tmp_path / "out", *CONFIG, "--areas", place_list)
-    assert done.code == 0, done.err
+    censafe("evaluate", "pair", truth, published, tmp_path / "out", *CONFIG, "--areas", place_list, ends=0)
     metrics = {
         (row["level"], row["characteristic"], row["metric"], row["size_class"]): float(row["value"])
         for row in csv_rows(tmp_path / "out" / "metrics_long.csv")
@@ -111,8 +110,7 @@ def test_the_workbook_has_the_bureaus_tables_and_those_of_a_file(
     truth, published = folders
     (tmp_path / "own.toml").write_text(OWN_TABLE, encoding="utf-8")
     more = ("--areas", place_list, "--tables", tmp_path / "own.toml")
-    done = censafe("evaluate", "pair", truth, published, tmp_path / "out", *CONFIG, *more)
-    assert done.code == 0, done.err
+    censafe("evaluate", "pair", truth, published, tmp_path / "out", *CONFIG, *more, ends=0)
     book = load_workbook(tmp_path / "out" / "workbook.xlsx")
     ours = next(row for row in book["Ours"].iter_rows(values_only=True) if row[0] == "All places")
     bureau = next(
@@ -143,8 +141,7 @@ def test_two_text_files_are_compared_by_a_named_column(censafe: CommandLine, tmp
         lines = ("area,year,pop", f"01,2020,{first}", "02,2020,7")
         (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     sides = (tmp_path / "a.csv", tmp_path / "b.csv")
-    done = censafe("evaluate", "pair", *sides, tmp_path / "out", "--count", "pop", "--quiet")
-    assert done.code == 0, done.err
+    done = censafe("evaluate", "pair", *sides, tmp_path / "out", "--count", "pop", "--quiet", ends=0)
     errors = {row["metric"]: row["value"] for row in csv_rows(tmp_path / "out" / "metrics_long.csv")}
     assert float(errors["mean_ae"]) == 0.5
     left = {row["measure"] for row in csv_rows(tmp_path / "out" / "left_out.csv")}
@@ -173,8 +170,7 @@ def test_nothing_is_stamped_confidential_where_the_truth_was_published(
     censafe: CommandLine, folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
     more = ("--residuals", "--side-by-side", "County", "--published-data")
-    done = censafe("evaluate", "pair", *folders, tmp_path / "out", *CONFIG, *more)
-    assert done.code == 0, done.err
+    done = censafe("evaluate", "pair", *folders, tmp_path / "out", *CONFIG, *more, ends=0)
     assert classified_files(tmp_path / "out") == []
     assert done.out.startswith("Public, as the truth was published.")
     rows = csv_rows(tmp_path / "out" / "metrics_long.csv")
@@ -184,7 +180,7 @@ def test_nothing_is_stamped_confidential_where_the_truth_was_published(
     (tmp_path / "a.csv").write_text("area,count\n1,5\n2,7\n", encoding="utf-8")
     table = tmp_path / "a.csv"
     for name, option in (("said", ("--published-data",)), ("unsaid", ())):
-        assert censafe("evaluate", "pair", table, table, tmp_path / name, "--quiet", *option).code == 0
+        censafe("evaluate", "pair", table, table, tmp_path / name, "--quiet", *option, ends=0)
     assert classified_files(tmp_path / "said") == []
     assert "confidential" not in (tmp_path / "said" / "report.html").read_text(encoding="utf-8").lower()
     words = {row["column"]: row["meaning"] for row in csv_rows(tmp_path / "out" / "codebook.csv")}
@@ -203,16 +199,14 @@ def test_files_of_units_may_be_named(
         "--published-units",
         published / "microdata" / "units.txt",
     )
-    done = censafe("evaluate", "pair", *sides, tmp_path / "out", *CONFIG, *units)
-    assert done.code == 0, done.err
+    censafe("evaluate", "pair", *sides, tmp_path / "out", *CONFIG, *units, ends=0)
     kinds = {
         (row["kind"], row["run_id"]): int(row["n"])
         for row in csv_rows(tmp_path / "out" / "inconsistency.csv")
         if row["level"] == "Block" and row["status"] == "counted" and row["size_class"] == "all"
     }
     assert kinds["persons_without_occupied", "1"] == 1
-    alone = censafe("evaluate", "pair", *sides, tmp_path / "other", *CONFIG, *units[:2])
-    assert alone.code == 2
+    alone = censafe("evaluate", "pair", *sides, tmp_path / "other", *CONFIG, *units[:2], ends=2)
     assert "--true-units and --published-units go together" in alone.err
 
 
@@ -230,8 +224,7 @@ def test_microdata_that_break_the_layout_are_refused(
     truth, published = folders
     text = (published / "microdata" / "persons.txt").read_text(encoding="utf-8")
     (tmp_path / "persons.txt").write_text(text.replace(*change, 1), encoding="utf-8")
-    done = censafe("evaluate", "pair", truth, tmp_path / "persons.txt", tmp_path / "out", *CONFIG)
-    assert done.code == 1
+    done = censafe("evaluate", "pair", truth, tmp_path / "persons.txt", tmp_path / "out", *CONFIG, ends=1)
     assert message in done.err
 
 

@@ -85,8 +85,7 @@ def test_a_table_a_level_and_a_column_are_edits_of_data(
 ) -> None:
     # the Bureau's configuration as it is: what it does not name is not measured, and this is said
     old = write_config(tmp_path / "old.json", bureau_config(budget=10**6))
-    done = censafe("run", "phsafe", old, school, tmp_path / "old", "--test-key", 1)
-    assert done.code == 0, done.err
+    done = censafe("run", "phsafe", old, school, tmp_path / "old", "--test-key", 1, ends=0)
     assert "does not name PH9: budget 0, not measured" in done.err
     assert not list((tmp_path / "old").rglob("PH9*"))
 
@@ -96,8 +95,7 @@ def test_a_table_a_level_and_a_column_are_edits_of_data(
         levels.update({name.replace("state", "region"): 10**6 for name in levels if name.startswith("state")})
     config["tau"]["PH9"] = 9
     new = write_config(tmp_path / "new.json", config)
-    done = censafe("run", "phsafe", new, school, tmp_path / "new", "--test-key", 1)
-    assert done.code == 0, done.err
+    done = censafe("run", "phsafe", new, school, tmp_path / "new", "--test-key", 1, ends=0)
     measured = cells(next((tmp_path / "new").rglob("PH9.csv")))
     assert measured == {
         ("USA", "1", "2"): 6, ("USA", "1", "3"): 5,
@@ -109,14 +107,12 @@ def test_a_table_a_level_and_a_column_are_edits_of_data(
 
     done = censafe("plan", "phsafe", new)
     assert (done.code, "PH9" in done.out, "Region, Unattributed" in done.out) == (0, True, True)
-    done = censafe("estimate", tmp_path / "new")
-    assert done.code == 0, done.err
+    done = censafe("estimate", tmp_path / "new", ends=0)
 
 
 @pytest.mark.usefixtures("added")
 def test_an_added_table_with_a_budget_needs_its_tau(censafe: CommandLine, tmp_path: Path) -> None:
     config = bureau_config()
     config["privacy_budget"]["PH9"] = {"usa_*": 1, "state_*": 1}
-    done = censafe("plan", "phsafe", write_config(tmp_path / "config.json", config))
-    assert done.code == 1
+    done = censafe("plan", "phsafe", write_config(tmp_path / "config.json", config), ends=1)
     assert "tau: missing table PH9" in done.err

@@ -63,8 +63,7 @@ def test_the_same_command_finishes_a_killed_run_at_the_planned_cost(
     assert not (out / "tables").exists()
     committed = {row.file: row.sha256 for row in verify(ledger).rows if row.state == "committed"}
     measured = {name: (out / "measurements" / name).read_bytes() for name in committed}
-    done = censafe(*command)
-    assert done.code == 0, done.err
+    censafe(*command, ends=0)
     report = verify(ledger)
     assert stated(ledger) == [46]
     assert sorted(row.part for row in report.rows if row.state == "committed") == sorted(
@@ -81,7 +80,7 @@ def test_a_kept_key_redoes_the_reserved_part_without_a_new_reservation(
     command = ("run", "phsafe", config, data, tmp_path / "out", "--key-dir", keys)
     _run_and_die(STAGES["while the measurement file is written"], *command)
     assert len(list(keys.iterdir())) == 1
-    assert censafe(*command).code == 0
+    censafe(*command, ends=0)
     events = [entry.event for entry in read_contents(ledger).entries]
     assert "void" not in events
     assert events.count("reserve") == 9
@@ -94,10 +93,8 @@ def test_a_strict_ledger_counts_the_lost_reservation(
     ledger = tmp_path / "censafe-ledger.jsonl"
     command = ("run", "phsafe", config, data, tmp_path / "out", "--strict-ledger")
     _run_and_die(STAGES["after the first reservation"], *command)
-    refused = censafe(*command)
-    assert refused.code == 3
-    assert "the cap of rho = 46" in refused.err
-    assert censafe(*command, "--cap", "52").code == 0
+    censafe(*command, ends=3, says="the cap of rho = 46")
+    censafe(*command, "--cap", "52", ends=0)
     assert stated(ledger) == [52]
 
 
@@ -110,18 +107,14 @@ def test_lost_and_foreign_measurements_stop_the_run(
     victim = out / "measurements" / "PH2.parquet"
     before = victim.read_bytes()
     victim.unlink()
-    lost = censafe(*command)
-    assert lost.code == 4
-    assert "PH2.parquet" in lost.err
-    assert "never measured again" in lost.err
+    censafe(*command, ends=4, says=("PH2.parquet", "never measured again"))
     victim.write_bytes(before)
     ledger.rename(tmp_path / "moved.jsonl")
     (tmp_path / "censafe-ledger.key").rename(tmp_path / "moved.key")
     foreign = censafe(*command)
     assert foreign.code in (2, 4)  # another ledger has another key, so the input has another commitment
     assert "another run" in foreign.err or "has no entry" in foreign.err
-    done = censafe(*command, "--ledger", tmp_path / "moved.jsonl")
-    assert done.code == 0, done.err
+    censafe(*command, "--ledger", tmp_path / "moved.jsonl", ends=0)
 
 
 def test_what_a_killed_run_left_in_another_scratch_place_goes(
@@ -130,5 +123,5 @@ def test_what_a_killed_run_left_in_another_scratch_place_goes(
     command = ("run", "phsafe", config, data, tmp_path / "out", "--quiet", "--test-key", "1")
     _run_and_die(STAGES["while the records are counted"], *command, "--scratch", tmp_path / "other")
     assert len(list((tmp_path / "other").iterdir())) == 1
-    assert censafe(*command).code == 0
+    censafe(*command, ends=0)
     assert list((tmp_path / "other").iterdir()) == []

@@ -109,11 +109,11 @@ def test_the_same_command_continues_and_another_number_adds(
     run: Path, tmp_path: Path, censafe: CommandLine
 ) -> None:
     out = tmp_path / "out"
-    assert censafe("replicate", run, out, "--count", 2, "--quiet").code == 0
+    censafe("replicate", run, out, "--count", 2, "--quiet", ends=0)
     before = (out / "01" / "manifest.json").read_bytes()
     assert before != (out / "02" / "manifest.json").read_bytes()
     shutil.rmtree(out / "02")
-    assert censafe("replicate", run, out, "--count", 3, "--quiet").code == 0
+    censafe("replicate", run, out, "--count", 3, "--quiet", ends=0)
     assert (out / "01" / "manifest.json").read_bytes() == before
     first, second = values(out / "01", "P1"), values(published(run, 1), "P1")
     assert first == second
@@ -148,14 +148,12 @@ def test_what_cannot_be_replicated_is_refused(run: Path, tmp_path: Path, censafe
         (("--replicates", tmp_path), "--replicates are read for intervals"),
         (("--intervals", "replicates", "--confidence", "1"), "1 is not a level"),
     ):
-        done = censafe("tables", run, "--table", "P1", "--geography", "county", *options)
-        assert (done.code, words in done.err) == (2, True), done.err
+        done = censafe("tables", run, "--table", "P1", "--geography", "county", *options, ends=2, says=words)
     changed = alone / "histograms" / "persons_Block.parquet"
     changed.write_bytes(changed.read_bytes() + b"x")
     done = censafe("replicate", alone, tmp_path / "never", "--count", 2, "--quiet")
     assert (done.code, "persons_Block.parquet" in done.err) == (4, True)
-    done = censafe("replicate", tmp_path / "nothing")
-    assert (done.code, "manifest.json" in done.err) == (1, True)
+    done = censafe("replicate", tmp_path / "nothing", ends=1, says="manifest.json")
 
 
 def test_areas_may_be_polygons_over_the_points_of_blocks(
@@ -186,7 +184,7 @@ def test_areas_may_be_polygons_over_the_points_of_blocks(
     options = (
         "--table", "P1", "--areas", polygons, "--points", points, "--shapes", polygons, "--wide", "--out", out,
     )  # fmt: skip
-    assert censafe("tables", run, *options).code == 0
+    censafe("tables", run, *options, ends=0)
     written = pq.read_table(out)
     assert written.drop_columns("geometry").equals(found)
     geo = json.loads(written.schema.metadata[b"geo"])
@@ -215,6 +213,5 @@ def test_areas_may_be_polygons_over_the_points_of_blocks(
             "Parquet",
         ),
     ):
-        done = censafe("tables", run, *arguments)
-        assert (done.code, words in done.err) == (code, True), done.err
+        censafe("tables", run, *arguments, ends=code, says=words)
     assert not (tmp_path / "a.csv").exists()

@@ -77,8 +77,7 @@ def test_the_same_command_finishes_a_killed_run_at_the_planned_cost(
     measured = {name: (out / "measurements" / name).read_bytes() for name in committed}
     expected = {"while the records are read": 0, "while a level is measured": 1, "before the third commit": 2}
     assert len(committed) == expected.get(stage, 6)
-    done = censafe(*command)
-    assert done.code == 0, done.err
+    censafe(*command, ends=0)
     report = verify(ledger)
     assert stated(ledger) == [6]
     assert sorted(row.part for row in report.rows if row.state == "committed") == [
@@ -101,9 +100,7 @@ def test_a_run_with_all_measurements_opens_the_geography_and_no_records(
         raise AssertionError("records were read again")
 
     monkeypatch.setattr("censafe.population.detailed.source.load_records", refuse)
-    done = censafe(*command)
-    assert done.code == 0, done.err
-    assert "read the geography" in done.err
+    censafe(*command, ends=0, says="read the geography")
     assert (out / "coterminous" / "t1t2" / "coterminous_classes.csv").exists()
 
 
@@ -114,7 +111,7 @@ def test_a_kept_key_draws_the_same_noise_again(
     command = ("run", "safetab-p", folders.p, folders.data, tmp_path / "out", "--key-dir", keys)
     _run_and_die(STAGES["while a level is measured"], *command)
     assert len(list(keys.iterdir())) == 1
-    assert censafe(*command).code == 0
+    censafe(*command, ends=0)
     events = [entry.event for entry in read_contents(ledger).entries]
     assert "void" not in events
     assert events.count("reserve") == 6

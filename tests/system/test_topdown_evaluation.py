@@ -118,8 +118,7 @@ def test_wide_files_have_original_and_protected_counts_of_every_area(evaluated: 
 def test_the_page_comes_again_from_the_files_alone(censafe: CommandLine, evaluated: Path) -> None:
     before = (evaluated / "report.html").read_bytes()
     (evaluated / "report.html").unlink()
-    done = censafe("evaluate", "report", evaluated)
-    assert done.code == 0, done.err
+    censafe("evaluate", "report", evaluated, ends=0)
     assert before == (evaluated / "report.html").read_bytes()
 
 
@@ -128,12 +127,8 @@ def test_the_same_evaluation_goes_on_and_another_is_refused(
     censafe: CommandLine, data: Path, evaluated: Path
 ) -> None:
     arguments = ("evaluate", "topdown", "e2e-1940", data, evaluated, "--seed", 3, "--workers", 1)
-    repeated = censafe(*arguments, "--runs", 3, "--set", "epsilon=4")
-    assert repeated.code == 0, repeated.err
-    assert "2 of 3 runs are there already" in repeated.err
-    other = censafe(*arguments, "--set", "epsilon=2")
-    assert other.code == 2
-    assert "another run" in other.err
+    censafe(*arguments, "--runs", 3, "--set", "epsilon=4", ends=0, says="2 of 3 runs are there already")
+    censafe(*arguments, "--set", "epsilon=2", ends=2, says="another run")
 
 
 @pytest.mark.usefixtures("plain_figures")
@@ -154,8 +149,7 @@ def test_counts_of_areas_off_the_spine_are_compared_too(
     lines = [f"{code},{'A' if place % 2 else ''}" for place, code in enumerate(codes)]
     (tmp_path / "areas.csv").write_text("\n".join(["geocode,ward", *lines]) + "\n", encoding="utf-8")
     more = ("--runs", 1, "--workers", 1, "--areas", tmp_path / "areas.csv", "--published-data", "--quiet")
-    done = censafe("evaluate", "topdown", "e2e-1940", data, tmp_path / "out", *more)
-    assert done.code == 0, done.err
+    done = censafe("evaluate", "topdown", "e2e-1940", data, tmp_path / "out", *more, ends=0)
     assert "CONFIDENTIAL" not in done.out
     side = csv_rows(tmp_path / "out" / "side_by_side" / "persons_total_ward.csv")
     assert [row["geocode"] for row in side] == ["A"]
@@ -172,8 +166,7 @@ def test_counts_of_areas_off_the_spine_are_compared_too(
     assert "CONFIDENTIAL" not in page
     (tmp_path / "areas.csv").write_text(f"geocode,ward,Ward\n{codes[0]},A,B\n", encoding="utf-8")
     twice = ("--areas", tmp_path / "areas.csv", "--areas", tmp_path / "areas.csv")
-    done = censafe("evaluate", "topdown", "e2e-1940", data, tmp_path / "no", "--quiet", *twice)
-    assert done.code == 2
+    done = censafe("evaluate", "topdown", "e2e-1940", data, tmp_path / "no", "--quiet", *twice, ends=2)
     assert "listed twice" in done.err
 
 
@@ -225,8 +218,7 @@ def test_what_is_public_does_not_depend_on_the_records(
     names = [one for one in verb if one in ("topdown", "sweep", "e2e-1940")]
     options = verb[len(names) :]
     for number, folder in enumerate((data, other)):
-        done = censafe("evaluate", *names, folder, tmp_path / str(number), "--public", *options)
-        assert done.code == 0, done.err
+        done = censafe("evaluate", *names, folder, tmp_path / str(number), "--public", *options, ends=0)
         assert "CONFIDENTIAL" not in done.out
     written = same_files(tmp_path / "0", tmp_path / "1")
     assert {"report.html", "expected.csv", "noise_loss.csv", "attack.csv", "codebook.csv"} <= set(written)
@@ -239,8 +231,7 @@ def test_the_public_page_of_an_evaluation_holds_nothing_of_its_comparison(
     source = SourceOf.of("e2e-1940", other, SETTINGS)
     evaluate_topdown(source, second, ReadOptions(), RunSeries(1, 8, 1))
     for number, folder in enumerate((evaluated, second)):
-        done = censafe("evaluate", "report", folder, "--public", tmp_path / str(number))
-        assert done.code == 0, done.err
+        censafe("evaluate", "report", folder, "--public", tmp_path / str(number), ends=0)
     same_files(tmp_path / "0", tmp_path / "1")
     rows = csv_rows(tmp_path / "0" / "expected.csv")
     assert {"4"} == {row["epsilon"] for row in rows}
@@ -253,9 +244,8 @@ def test_nothing_is_public_of_an_evaluation_whose_noise_is_not_known(
 ) -> None:
     (tmp_path / "one.csv").write_text("REGION_ID,COUNT\n44,1\n45,2\n", encoding="utf-8")
     out = tmp_path / "out"
-    assert censafe("evaluate", "pair", tmp_path / "one.csv", tmp_path / "one.csv", out).code == 0
-    done = censafe("evaluate", "report", out, "--public", tmp_path / "public")
-    assert done.code == 2
+    censafe("evaluate", "pair", tmp_path / "one.csv", tmp_path / "one.csv", out, ends=0)
+    done = censafe("evaluate", "report", out, "--public", tmp_path / "public", ends=2)
     assert "did not keep a configuration" in done.err
     assert not (tmp_path / "public").exists()
 
@@ -267,12 +257,9 @@ def test_a_sweep_makes_the_tables_of_the_study_and_grows(
     monkeypatch.setattr("censafe.evaluation.topdown.sweep_evaluation.RATES", (25, 75))
     out = tmp_path / "sweep"
     arguments = ("evaluate", "sweep", "topdown", "e2e-1940", data, out, "--runs", 2, "--workers", 1)
-    first = censafe(*arguments, "--epsilon", "1,4")
-    assert first.code == 0, first.err
+    first = censafe(*arguments, "--epsilon", "1,4", ends=0)
     assert "State totals are published exactly." in first.out
-    more = censafe(*arguments, "--epsilon", "1/2,1,4", "--quiet")
-    assert more.code == 0, more.err
-    assert "4 of 6 runs are there already" in more.err
+    censafe(*arguments, "--epsilon", "1/2,1,4", "--quiet", ends=0, says="4 of 6 runs are there already")
     full = csv_rows(out / "full_table.csv")
     assert {"topdown", "srs"} == {row["method"] for row in full}
     assert {"0.5", "1", "4"} == {row["epsilon"] for row in full if row["method"] == "topdown"}
@@ -311,8 +298,7 @@ def test_the_study_is_made_of_published_files(
         "--published-data",
     )
     given = [part for epsilon, path in files.items() for part in ("--published", f"{epsilon}={path}")]
-    done = censafe(*command, *given, "--published", f"4={published / 'microdata' / 'persons.txt'}")
-    assert done.code == 0, done.err
+    censafe(*command, *given, "--published", f"4={published / 'microdata' / 'persons.txt'}", ends=0)
     full = csv_rows(tmp_path / "study" / "full_table.csv")
     total = {
         (row["epsilon"], row["level"]): (row["mean_ae"], row["n_runs"])
@@ -374,23 +360,19 @@ def test_uncertainty_reads_the_published_folder_only(published: Path, tmp_path: 
 def test_two_files_are_compared_and_the_truth_with_itself_has_no_error(
     censafe: CommandLine, data: Path, published: Path, tmp_path: Path
 ) -> None:
-    same = censafe("evaluate", "pair", data, data, tmp_path / "same", "--config", "e2e-1940")
-    assert same.code == 0, same.err
+    censafe("evaluate", "pair", data, data, tmp_path / "same", "--config", "e2e-1940", ends=0)
     rows = csv_rows(tmp_path / "same" / "metrics_long.csv")
     inhabited = [row for row in rows if row["reason"] != "empty"]
     assert {0.0} == {float(row["value"]) for row in inhabited if row["metric"] == "max_ae"}
-    done = censafe("evaluate", "pair", data, published, tmp_path / "two", "--config", "e2e-1940")
-    assert done.code == 0, done.err
+    censafe("evaluate", "pair", data, published, tmp_path / "two", "--config", "e2e-1940", ends=0)
     page = (tmp_path / "two" / "report.html").read_text(encoding="utf-8")
     for name in ("accuracy", "epl", "bias", "diversity", "reliability", "inconsistency"):
         assert f'id="{name}"' in page, name
     for verb in ("epl", "reliability"):
-        one = censafe("evaluate", verb, data, published, tmp_path / verb, "--config", "e2e-1940")
-        assert one.code == 0, one.err
+        censafe("evaluate", verb, data, published, tmp_path / verb, "--config", "e2e-1940", ends=0)
         assert csv_rows(tmp_path / verb / f"{verb}.csv")
     words = ("--config", "e2e-1940", "--alpha", "0.5", "--beta", "0.9")
-    loose = censafe("evaluate", "reliability", data, published, tmp_path / "loose", *words)
-    assert loose.code == 0, loose.err
+    censafe("evaluate", "reliability", data, published, tmp_path / "loose", *words, ends=0)
     assert "none" not in {row["answer"] for row in csv_rows(tmp_path / "loose" / "reliability.csv")}
     assert "10% of areas are within 50 points" in (tmp_path / "loose" / "report.html").read_text()
 
@@ -427,9 +409,7 @@ def test_bad_tables_are_refused(
     true, public = tmp_path / "true.csv", tmp_path / "public.csv"
     true.write_text("REGION_ID,COUNT\n44,1\n" if "NUMBER" not in content else content)
     public.write_text(content)
-    done = censafe("evaluate", "pair", true, public, tmp_path / "out", *options)
-    assert done.code == 1
-    assert fragment in done.err
+    censafe("evaluate", "pair", true, public, tmp_path / "out", *options, ends=1, says=fragment)
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_the_same_key_gives_the_same_microdata_also_after_a_stop(
     measured = hashes(stopped / "measurements")
     levels = {name.partition(".parquet")[0] for name in measured}
     assert levels == {f"US_Person_1940_E2E/{name}" for name in ("National", "State", "County", "Enumdist")}
-    assert censafe("run", "topdown", "e2e-1940", districts, stopped, "--test-key", 1).code == 0
+    censafe("run", "topdown", "e2e-1940", districts, stopped, "--test-key", 1, ends=0)
     repeated = hashes(stopped / "measurements")
     assert {name: repeated[name] for name in measured} == measured
     straight = hashes(finished_1940 / "microdata")
@@ -190,8 +190,7 @@ def test_stored_measurements_of_another_level_are_refused(
     folder = out / "measurements" / "US_Person_1940_E2E"
     shutil.rmtree(folder / "County.parquet")
     (folder / "State.parquet").rename(folder / "County.parquet")
-    done = censafe("run", "topdown", "e2e-1940", districts, out, "--test-key", 1)
-    assert done.code == 4
+    done = censafe("run", "topdown", "e2e-1940", districts, out, "--test-key", 1, ends=4)
     assert "does not hold the measurements of persons_County" in done.err
 
 
@@ -199,8 +198,7 @@ def test_a_release_pays_and_keeps_the_totals_of_the_states(
     censafe: CommandLine, districts: Path, tmp_path: Path
 ) -> None:
     out, ledger = tmp_path / "out", tmp_path / "ledger.jsonl"
-    done = censafe("run", "topdown", "e2e-1940", districts, out, "--ledger", ledger)
-    assert done.code == 0, done.err
+    censafe("run", "topdown", "e2e-1940", districts, out, "--ledger", ledger, ends=0)
     report = verify(ledger)
     assert {row.state for row in report.rows} == {"committed"}
     assert not (out / "microdata" / "NOT_PRIVATE.txt").exists()
@@ -232,22 +230,20 @@ def test_a_release_pays_and_keeps_the_totals_of_the_states(
 def test_the_reader_must_be_that_of_the_files(
     censafe: CommandLine, districts: Path, rhode_island: Path, tmp_path: Path
 ) -> None:
-    wrong = censafe("validate", "topdown", "pl94-us", rhode_island, "--set", "root=State")
-    assert wrong.code == 1
+    wrong = censafe("validate", "topdown", "pl94-us", rhode_island, "--set", "root=State", ends=1)
     assert "--set reader=pl94" in wrong.err
     wrong = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--set", "reader=pl94",
                     "--published-data")  # fmt: skip
     assert wrong.code == 1
     assert "--set reader=histogram" in wrong.err
-    assert censafe("validate", "topdown", "e2e-1940", districts).code == 0
+    censafe("validate", "topdown", "e2e-1940", districts, ends=0)
 
 
 def test_records_made_up_from_published_tables_are_no_release(
     censafe: CommandLine, rhode_island: Path, tmp_path: Path
 ) -> None:
     ledger = ("--set", "measure=units", "--ledger", tmp_path / "ledger.jsonl")
-    refused = censafe("run", "topdown", "pl94-us", rhode_island, tmp_path / "out", *STATE, *ledger)
-    assert refused.code == 2
+    refused = censafe("run", "topdown", "pl94-us", rhode_island, tmp_path / "out", *STATE, *ledger, ends=2)
     assert "--published-data" in refused.err
     assert "--test-key" in refused.err
     assert not list(tmp_path.iterdir())
@@ -282,14 +278,13 @@ def test_a_run_on_published_data_pays_and_says_that_it_is_a_demonstration(
         assert {pq.read_schema(path).metadata[b"stamp"] for path in files} == {DEMONSTRATION.encode()}
         names = {path.name for path in (out / "microdata").iterdir()}
         assert names == {"DEMONSTRATION.txt", "units.txt"}
-        assert censafe("estimate", out, "--set", "leaves=all_positive", "--quiet").code == 0
+        censafe("estimate", out, "--set", "leaves=all_positive", "--quiet", ends=0)
 
 
 def test_two_states_are_refused_where_the_run_starts_at_one(
     censafe: CommandLine, districts: Path, tmp_path: Path
 ) -> None:
-    done = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--set", "root=State")
-    assert done.code == 1
+    done = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--set", "root=State", ends=1)
     assert "the root" in done.err
     assert not (tmp_path / "out").exists()
 
@@ -301,8 +296,7 @@ def test_persons_without_a_unit_of_their_kind_stop_the_run_before_it_pays(
     table = pq.read_table(districts / "units.parquet").to_pydict()
     table["gq0"] = [0] * len(table["gq0"])
     write_table(districts / "units.parquet", table)
-    done = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--test-key", 1)
-    assert done.code == 1
+    done = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--test-key", 1, ends=1)
     assert "no unit there" in done.err
 
 

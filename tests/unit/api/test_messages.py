@@ -56,6 +56,5 @@ def test_the_command_line_writes_options(text: str, expected: str) -> None:
 
 
 def test_the_command_line_names_the_option(censafe: CommandLine) -> None:
-    done = censafe("plan", "phsafe", "sdhc-us", "--total", "1")
-    assert done.code == 2
+    done = censafe("plan", "phsafe", "sdhc-us", "--total", "1", ends=2)
     assert "Error: --total is the budget for --maximize accuracy; give both" in done.err

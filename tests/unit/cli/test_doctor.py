@@ -12,8 +12,7 @@ from support.commands import CommandLine
 
 
 def test_a_machine_on_which_the_suite_runs_is_well(censafe: CommandLine, tmp_path: Path) -> None:
-    done = censafe("doctor", "--folder", tmp_path, "--json")
-    assert done.code == 0, done.out
+    done = censafe("doctor", "--folder", tmp_path, "--json", ends=0)
     rows = {row["check"]: row for row in json.loads(done.out)}
     assert rows.keys() >= {"censafe", "python", "duckdb", "cores", "memory", "disk", "clock", "entropy", "compiler cache", "extra spark"}  # fmt: skip
     assert str(tmp_path) in rows["disk"]["value"]
@@ -26,14 +25,11 @@ def test_what_is_wrong_is_said_with_what_to_do(censafe: CommandLine, monkeypatch
 
     monkeypatch.setattr(os, "getrandom", no_entropy)
     monkeypatch.setattr("time.time", lambda: 0.0)
-    done = censafe("doctor")
-    assert done.code == 4
+    done = censafe("doctor", ends=4)
     lines = done.out.splitlines()
     assert any(line.startswith("wrong   entropy") and "wait until" in line for line in lines)
     assert any(line.startswith("wrong   clock") and "1970-01-01" in line for line in lines)
 
 
 def test_a_folder_that_is_not_there_is_refused(censafe: CommandLine, tmp_path: Path) -> None:
-    done = censafe("doctor", "--folder", tmp_path / "none")
-    assert done.code == 2
-    assert "does not exist" in done.err
+    censafe("doctor", "--folder", tmp_path / "none", ends=2, says="does not exist")

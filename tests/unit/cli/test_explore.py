@@ -28,7 +28,7 @@ def test_without_a_name_it_is_in_the_working_folder(
     censafe: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert censafe("explore").code == 0
+    censafe("explore", ends=0)
     assert (tmp_path / "censafe-explorer.html").read_text(encoding="utf-8") == "<!doctype html>"
 
 
@@ -38,8 +38,7 @@ def test_wrong_usage_is_told(censafe: CommandLine) -> None:
         (("--port", "8001"), "--port goes with --serve"),
         (("--serve", "--port", "70000"), "0<=x<=65535"),
     ):
-        done = censafe("explore", *arguments)
-        assert (done.code, words in done.err) == (2, True), done.err
+        censafe("explore", *arguments, ends=2, says=words)
 
 
 @pytest.mark.usefixtures("small_page")
@@ -57,7 +56,6 @@ def test_the_server_says_where_it_is_and_stops(censafe: CommandLine, monkeypatch
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ThreadingHTTPServer, "serve_forever", interrupted)
-    done = censafe("explore", "--serve", "--port", "0")
-    assert done.code == 0
+    done = censafe("explore", "--serve", "--port", "0", ends=0)
     assert done.out.startswith("http://127.0.0.1:")
     assert done.err.endswith("Stopped.\n")

@@ -41,8 +41,7 @@ def test_a_fault_becomes_a_message_and_a_report_without_values(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(root, "invoke", _raise(KeyError("secret 100000001")))
-    done = censafe("configs")
-    assert done.code == 70
+    done = censafe("configs", ends=70)
     (report,) = tmp_path.glob("censafe-fault-*.txt")
     assert str(report) in done.err
     text = report.read_text()
@@ -77,18 +76,14 @@ def test_what_the_system_refuses_is_said_in_words(
 ) -> None:
     assert words in system_message(error)
     monkeypatch.setattr(root, "invoke", _raise(error))
-    done = censafe("configs")
-    assert done.code == 1
-    assert words in done.err
+    censafe("configs", ends=1, says=words)
 
 
 @pytest.mark.parametrize("option", [("--memory", "abc"), ("--memory", "GB"), ("--threads", "100000")])
 def test_limits_of_the_engine_are_checked_first(
     censafe: CommandLine, tmp_path: Path, option: tuple[str, str]
 ) -> None:
-    done = censafe("validate", "phsafe", "sdhc-us", tmp_path, *option)
-    assert done.code == 2
-    assert option[0] in done.err
+    censafe("validate", "phsafe", "sdhc-us", tmp_path, *option, ends=2, says=option[0])
 
 
 def test_a_table_in_two_formats_is_an_error(tmp_path: Path) -> None:
