@@ -24,6 +24,7 @@ from censafe.products.topdown.configuration.invariants import loss_within_invari
 from censafe.products.topdown.intake.facts import declared_totals
 from censafe.products.topdown.intake.spines import gq_patterns, level_budgets, spine_choice
 from censafe.products.topdown.plan import exact_levels, workloads
+from support.histograms import exact_level
 from support.topdown_areas import block_codes, random_areas
 
 CELLS = 2016
@@ -47,14 +48,7 @@ class World:
 
     def levels(self, dense: np.ndarray) -> tuple[ExactHistograms, ...]:
         """Exact histograms of every level of the run, from those of the blocks in standard order."""
-        node, cell = np.nonzero(dense)
-        pointer = np.searchsorted(node, np.arange(len(dense) + 1)).astype(np.int64)
-        blocks = ExactHistograms(
-            self.run.standard.leaf.geounits,
-            pointer,
-            cell.astype(np.int32),
-            dense[node, cell].astype(np.int32),
-        )
+        blocks = exact_level(self.run.standard.leaf.geounits, dense)
         if self.run.order is not None:
             blocks = reordered(blocks, self.run.order, self.run.spine.leaf.geounits)
         return sum_histograms(self.run.spine, blocks, CELLS)

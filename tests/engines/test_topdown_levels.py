@@ -16,6 +16,7 @@ from censafe.model.engine import Engine, EngineChoice
 from censafe.tabulation.engine import connect
 from censafe.tabulation.engine.tasks import EngineTasks
 from support.engines import SAIL, Losing, Repeating, SailServer
+from support.histograms import sparse_level
 from support.random_levels import (
     CELLS,
     ONE,
@@ -25,7 +26,6 @@ from support.random_levels import (
     random_level,
     rules,
     same,
-    sparse,
 )
 from support.topdown_inputs import write_1940
 
@@ -65,7 +65,7 @@ def test_skewed_and_empty_parents(workers: EngineTasks) -> None:
     dense[np.repeat(np.arange(parents.nodes), np.diff(parents.node_ptr)), parents.cell] = parents.count
     dense[::2] = 0
     dense[1] *= 10_000
-    skewed = sparse(parents.geounits, dense)
+    skewed = sparse_level(parents.geounits, dense)
     both((spine, skewed, task), ONE, workers)
     nothing = SparseLevel(
         parents.geounits, np.zeros_like(parents.node_ptr), parents.cell[:0], parents.count[:0]

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from censafe.geography.spines.tree import PL94_PR
-from censafe.model.sparse import SparseLevel
 from censafe.population.blocks.layout import BlockData, pl94_layout
 from censafe.population.blocks.source import read_blocks
 from censafe.publication.microdata.histograms import write_histograms
-from support.histograms import PL94, units_table, write_table
+from support.histograms import PL94, public_level, units_table, write_table
 from support.microdata import check_pl94_persons, check_pl94_units, write_pl94_persons, write_pl94_units
 from support.shared import shared_data
 
@@ -18,10 +17,6 @@ LAYOUT = pl94_layout(PL94, PL94_PR)
 @pytest.fixture(scope="module")
 def providence() -> BlockData:
     return read_blocks(shared_data("population/pl94_ri2018"), LAYOUT)
-
-
-def _public(histograms) -> SparseLevel:
-    return SparseLevel(histograms.geounits, histograms.node_ptr, histograms.cell, histograms.count)
 
 
 def _occupied(data) -> np.ndarray:
@@ -44,7 +39,7 @@ def _require_same(expected, actual) -> None:
 
 
 def test_block_histograms_written_are_an_input_again(providence, tmp_path):
-    write_histograms(tmp_path / "histogram.parquet", _public(providence.persons), schema="pl94_persons")
+    write_histograms(tmp_path / "histogram.parquet", public_level(providence.persons), schema="pl94_persons")
     _write_units(tmp_path, providence)
     _require_same(providence, read_blocks(tmp_path, LAYOUT))
 
@@ -54,7 +49,7 @@ def test_microdata_are_an_input_of_records(providence, tmp_path):
     import pyarrow.csv as pc
     import pyarrow.parquet as pq
 
-    write_pl94_persons(tmp_path / "persons.txt", _public(providence.persons))
+    write_pl94_persons(tmp_path / "persons.txt", public_level(providence.persons))
     text = pa.string()
     columns = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
     table = pc.read_csv(
@@ -77,7 +72,7 @@ def test_microdata_are_an_input_of_records(providence, tmp_path):
 
 
 def test_microdata_of_persons_and_units_pass_their_checks(providence, tmp_path):
-    persons, units = _public(providence.persons), _public(providence.units)
+    persons, units = public_level(providence.persons), public_level(providence.units)
     assert write_pl94_persons(tmp_path / "p", persons) == 29_225
     assert write_pl94_units(tmp_path / "u", units, providence.facilities) == 11_425 + 9
     check_pl94_persons(tmp_path / "p", persons)

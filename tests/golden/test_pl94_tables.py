@@ -16,23 +16,19 @@ from censafe.population.blocks.layout import pl94_layout
 from censafe.population.blocks.source import read_blocks
 from censafe.publication.atomic import sha256_file
 from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
-from support.histograms import PL94
+from support.histograms import PL94, public_level
 from support.pl94_items import ITEMS, NAMES, items_of
 from support.shared import shared_data
 
 SUMMARY_LEVELS = {"140": "Tract", "150": "Block_Group", "750": "Block"}
 
 
-def _public(histograms) -> SparseLevel:
-    return SparseLevel(histograms.geounits, histograms.node_ptr, histograms.cell, histograms.count)
-
-
 @pytest.fixture(scope="module")
 def providence() -> dict[str, TableLevel]:
     data = read_blocks(shared_data("population/pl94_ri2018"), pl94_layout(PL94, PL94_PR))
     assert data.units is not None
-    persons = sum_histograms(data.spine, _public(data.persons), PL94.cells)
-    units = sum_histograms(data.spine, _public(data.units), 2)
+    persons = sum_histograms(data.spine, public_level(data.persons), PL94.cells)
+    units = sum_histograms(data.spine, public_level(data.units), 2)
     return {
         name: TableLevel(name, (p, u)) for name, p, u in zip(data.spine.names, persons, units, strict=True)
     }

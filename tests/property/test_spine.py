@@ -12,7 +12,7 @@ from censafe.geography.geocodes import pack_geocodes, unpack_geocodes
 from censafe.geography.spines.paths import check_path_sums
 from censafe.geography.spines.sums import sum_histograms, sum_vectors
 from censafe.geography.spines.tree import LevelRule, build_spine
-from censafe.model.sparse import SparseLevel
+from support.histograms import sparse_level
 from support.level_shares import even_shares
 
 RULES = (LevelRule("US", 0), LevelRule("A", 1), LevelRule("B", 2), LevelRule("C", 4))
@@ -23,11 +23,7 @@ CODES = st.lists(st.integers(0, 9999), min_size=1, max_size=40, unique=True)
 def test_every_level_holds_all_counts_of_its_blocks(codes, seed, cells):
     spine = build_spine(np.array([f"{code:04d}" for code in codes]), RULES)
     dense = np.random.default_rng(seed).poisson(0.5, (len(codes), cells))
-    node, cell = np.nonzero(dense)
-    pointer = np.searchsorted(node, np.arange(len(codes) + 1)).astype(np.int64)
-    blocks = SparseLevel(
-        spine.leaf.geounits, pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32)
-    )
+    blocks = sparse_level(spine.leaf.geounits, dense)
     vectors = sum_vectors(spine, dense)
     for depth, level in enumerate(sum_histograms(spine, blocks, cells)):
         found = np.zeros((level.nodes, cells), np.int64)

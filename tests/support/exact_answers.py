@@ -20,6 +20,7 @@ from censafe.products.topdown.intake.facts import (
 )
 from censafe.products.topdown.intake.intake import Loaded
 from censafe.products.topdown.plan import exact_levels
+from support.histograms import exact_level
 
 LEVELS = ("Country", "Region", "Area")
 PERSONS = """
@@ -91,11 +92,7 @@ def country(
         sex, age = schema.schema.levels_of("sex"), schema.schema.levels_of("age")
         group = np.arange(len(codes))[:, None] % 2
         counts *= (sex == group) & (age == group)
-    node, cell = np.nonzero(counts)
-    pointer = np.searchsorted(node, np.arange(len(codes) + 1)).astype(np.int64)
-    blocks = ExactHistograms(
-        spine.leaf.geounits, pointer, cell.astype(np.int32), counts[node, cell].astype(np.int32)
-    )
+    blocks = exact_level(spine.leaf.geounits, counts)
     facilities = np.zeros((len(codes), 0), np.int32)
     if schema.facilities is not None:
         kinds = schema.query(schema.facilities.attribute)

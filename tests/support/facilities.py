@@ -9,6 +9,7 @@ import numpy as np
 from censafe.estimation.topdown.operator.facilities import FacilityRule
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
+from support.histograms import sparse_level
 
 KINDS = 4  # kind 0 belongs to the first major group, 1 to 3 to the second
 MAJOR = np.array([0, 1, 1, 1])
@@ -21,15 +22,6 @@ PUBLISHED = (MAJOR[KIND] * RACES + RACE).astype(np.int32)
 
 def rule(minimum: int = 1) -> FacilityRule:
     return FacilityRule(PUBLISHED, KIND.astype(np.int32), (0, *(minimum,) * (KINDS - 1)))
-
-
-def sparse_level(geounits: np.ndarray, dense: np.ndarray) -> SparseLevel:
-    """Histograms from a matrix, geounits by cells."""
-    node, cell = np.nonzero(dense)
-    pointer = np.searchsorted(node, np.arange(len(dense) + 1))
-    return SparseLevel(
-        geounits, pointer.astype(np.int64), cell.astype(np.int32), dense[node, cell].astype(np.int32)
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from censafe.model import ExactHistograms, SparseLevel
 from censafe.model.schema import Attribute, CellQuery, Schema
 
 PL94 = Schema(
@@ -55,3 +56,33 @@ def dense(histograms: Any, cells: int) -> np.ndarray:
     node = np.repeat(np.arange(histograms.nodes), np.diff(histograms.node_ptr))
     np.add.at(out, (node, histograms.cell), histograms.count)
     return out
+
+
+def _columns(dense: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pointer, cell and count of a matrix of geounits by cells."""
+    node, cell = np.nonzero(dense)
+    pointer = np.searchsorted(node, np.arange(len(dense) + 1)).astype(np.int64)
+    return pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32)
+
+
+def sparse_level(geounits: np.ndarray, dense: np.ndarray) -> SparseLevel:
+    """Histograms from a matrix, geounits by cells."""
+    return SparseLevel(geounits, *_columns(dense))
+
+
+def exact_level(geounits: np.ndarray, dense: np.ndarray) -> ExactHistograms:
+    """The same with the confidential type."""
+    return ExactHistograms(geounits, *_columns(dense))
+
+
+def level_of_records(geounits: np.ndarray, cells: Sequence[Sequence[int]]) -> SparseLevel:
+    """Histograms from the cells of the records of every geounit."""
+    rows = [np.unique(np.array(own, np.int32), return_counts=True) for own in cells]
+    pointer = np.append(0, np.cumsum([len(cell) for cell, _ in rows])).astype(np.int64)
+    cell, count = (np.concatenate(part).astype(np.int32) for part in zip(*rows, strict=True))
+    return SparseLevel(geounits, pointer, cell, count)
+
+
+def public_level(histograms: ExactHistograms | SparseLevel) -> SparseLevel:
+    """The same counts with the public type."""
+    return SparseLevel(histograms.geounits, histograms.node_ptr, histograms.cell, histograms.count)

@@ -11,9 +11,10 @@ from censafe.evaluation.pairs.inputs import OpenedPair
 from censafe.evaluation.pairs.scope import PairChoices, scope_of
 from censafe.evaluation.pairs.vintages import by_vintage
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
-from censafe.model import Attribute, ExactHistograms, ProtectedUnit, Schema, SparseLevel
+from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.run.options import ReadOptions
+from support.histograms import exact_level, sparse_level
 
 RULES = (LevelRule("US", 0), LevelRule("State", 1), LevelRule("County", 2), LevelRule("Block", 4))
 SMALL = HistogramSchema(
@@ -33,13 +34,6 @@ def spine_of(blocks: int) -> Spine:
     return build_spine(np.array(codes), RULES)
 
 
-def sparse(grid: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Pointer, cell and count of a matrix of blocks by cells."""
-    node, cell = np.nonzero(grid)
-    pointer = np.searchsorted(node, np.arange(len(grid) + 1)).astype(np.int64)
-    return pointer, cell.astype(np.int32), grid[node, cell].astype(np.int32)
-
-
 def pair_of(
     true: NDArray[np.integer],
     published: Sequence[NDArray[np.integer]],
@@ -49,11 +43,8 @@ def pair_of(
     """A pair from dense matrices, blocks by cells."""
     tree = spine or spine_of(len(true))
     names = tree.leaf.geounits
-    runs = [
-        PublishedRun(str(number), SparseLevel(names, *sparse(grid)))
-        for number, grid in enumerate(published, 1)
-    ]
-    return pair_histograms(schema, tree, ExactHistograms(names, *sparse(true)), runs)
+    runs = [PublishedRun(str(number), sparse_level(names, grid)) for number, grid in enumerate(published, 1)]
+    return pair_histograms(schema, tree, exact_level(names, true), runs)
 
 
 def population(blocks: int, seed: int, mean: float = 3.0, cells: int = 24) -> NDArray[np.int64]:

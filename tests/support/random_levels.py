@@ -11,6 +11,7 @@ from censafe.estimation.topdown.levels.task import CellRules, LevelReport, Level
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
 from censafe.model.topdown.workers import EngineWorkers
+from support.histograms import sparse_level
 
 KINDS, RACES = 3, 5
 CELLS = KINDS * RACES
@@ -30,12 +31,6 @@ def tree(parents: int) -> Spine:
     return build_spine(
         np.array(codes), (LevelRule("State", 1), LevelRule("County", 3), LevelRule("Block", 5))
     )
-
-
-def sparse(geounits: np.ndarray, dense: np.ndarray) -> SparseLevel:
-    node, cell = np.nonzero(dense)
-    pointer = np.searchsorted(node, np.arange(len(dense) + 1)).astype(np.int64)
-    return SparseLevel(geounits, pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32))
 
 
 def random_level(
@@ -65,7 +60,7 @@ def random_level(
     objective = LevelObjective.of(LABELS, VARIANCES, values, of)
     return (
         spine,
-        sparse(above.geounits, sums),
+        sparse_level(above.geounits, sums),
         LevelTask(level, objective, LevelLimits(totals, lower, upper, kinds=KIND_OF if bounded else None)),
     )
 

@@ -6,9 +6,9 @@ import pytest
 from censafe.errors import DataError
 from censafe.evaluation.counts.pairing import pair_files
 from censafe.geography.spines.tree import E2E_1940
-from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.results.districts import is_district_microdata, read_district_microdata
+from support.histograms import sparse_level
 from support.microdata import write_e2e_persons, write_e2e_units
 
 SCHEMA = shipped_schemas()["e2e-1940"]
@@ -24,9 +24,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]
     counts[1] = 0  # nobody lives there
     facilities = np.zeros((3, 9), np.int64)
     facilities[[0, 2], :8], facilities[:, 8] = 2, 1
-    node, cell = np.nonzero(counts)
-    pointer = np.searchsorted(node, np.arange(4)).astype(np.int64)
-    level = SparseLevel(DISTRICTS, pointer, cell.astype(np.int32), counts[node, cell].astype(np.int32))
+    level = sparse_level(DISTRICTS, counts)
     write_e2e_persons(folder / "persons.txt", level, facilities)
     write_e2e_units(folder / "units.txt", level, facilities)
     return folder, counts

@@ -21,9 +21,9 @@ from censafe.evaluation.pairs.inputs import AreaLists, OpenedPair, with_lists
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.tree import LevelRule, build_spine
-from censafe.model import ExactHistograms, SparseLevel
 from censafe.results.histogram_files import read_unit_table
-from support.pairs import RULES, SMALL, UNITS, pair_of, population, sparse
+from support.histograms import exact_level, sparse_level
+from support.pairs import RULES, SMALL, UNITS, pair_of, population
 
 CODES = np.array(["4400103010011000", "4400103010011001", "4400700010022000", "5000100010011000"])
 CENSUS = (LevelRule("US", 0), LevelRule("State", 2), LevelRule("County", 5), LevelRule("Block", 16))
@@ -36,8 +36,8 @@ def census_pair() -> Pair:
     return pair_histograms(
         SMALL,
         SPINE,
-        ExactHistograms(names, *sparse(grid)),
-        [PublishedRun("1", SparseLevel(names, *sparse(grid)))],
+        exact_level(names, grid),
+        [PublishedRun("1", sparse_level(names, grid))],
     )
 
 

@@ -13,11 +13,11 @@ from censafe.evaluation.areas.files import read_area_lists
 from censafe.evaluation.counts.cells import cells_of_counts, match, match_runs, true_answers
 from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_files, pair_histograms
 from censafe.geography.spines.tree import PL94_US
-from censafe.model import ExactHistograms, SparseLevel
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.microdata.histograms import write_histograms
-from support.pairs import RULES, SMALL, pair_of, population, sparse, spine_of
+from support.histograms import exact_level, public_level
+from support.pairs import RULES, SMALL, pair_of, population, spine_of
 
 
 def rows(path: Path, geocode: list[str], cell: list[int], count: list[int], schema: str = "") -> Path:
@@ -107,7 +107,7 @@ def test_histograms_of_other_blocks_and_repeated_names_are_refused() -> None:
     true = population(6, 1)
     pair = pair_of(true, [true])
     spine = spine_of(7)
-    exact = ExactHistograms(spine_of(6).leaf.geounits, *sparse(true))
+    exact = exact_level(spine_of(6).leaf.geounits, true)
     with pytest.raises(DataError, match="the truth: histograms of other blocks"):
         pair_histograms(SMALL, spine, exact, [])
     with pytest.raises(UsageError, match="one name"):
@@ -186,7 +186,7 @@ def test_a_published_file_of_a_run_meets_the_synthetic_file_it_came_from(tmp_pat
     schema = shipped_schemas()["pl94-persons"]
     truth = pair_files(schema, PL94_US, data / "histogram.parquet", {}, domain=data / "units.parquet")
     exact = truth.confidential
-    level = SparseLevel(exact.geounits, exact.node_ptr, exact.cell, exact.count)
+    level = public_level(exact)
     write_histograms(tmp_path / "persons_Block.parquet", level, schema=schema.name)
     pair = pair_files(
         schema,

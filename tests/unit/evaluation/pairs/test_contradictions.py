@@ -10,6 +10,7 @@ from censafe.evaluation.summary.counts import SummarySources
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import ExactHistograms, SparseLevel
 from censafe.products.topdown.configuration.shipped import shipped_schemas
+from support.histograms import level_of_records
 
 RULES = (LevelRule("State", 1), LevelRule("Block", 2))
 Records = dict[str, list[tuple[int, ...]]]
@@ -19,19 +20,13 @@ PERSONS: Records = {"11": [(1, 0, 70, 0, 0), (2, 1, 66, 0, 0), (11, 0, 4, 0, 0)]
 HOUSEHOLDS: Records = {"11": [(0, 6, 0, 0, 2, 0, 41)], "12": [(1, 1, 1, 6, 0, 2, 392)]}
 
 
-def columns(spine: Spine, name: str, records: Records) -> tuple[np.ndarray, ...]:
+def columns(spine: Spine, name: str, records: Records) -> SparseLevel:
     shape = shipped_schemas()[name].schema.shape
-    counts: list[dict[int, int]] = []
-    for block in spine.leaf.geounits.tolist():
-        own: dict[int, int] = {}
-        for one in records.get(block, []):
-            cell = int(np.ravel_multi_index(one, shape))
-            own[cell] = own.get(cell, 0) + 1
-        counts.append(dict(sorted(own.items())))
-    pointer = np.cumsum([0, *map(len, counts)]).astype(np.int64)
-    cells = [cell for own in counts for cell in own]
-    records_of = [number for own in counts for number in own.values()]
-    return spine.leaf.geounits, pointer, np.array(cells, np.int32), np.array(records_of, np.int32)
+    cells = [
+        [int(np.ravel_multi_index(one, shape)) for one in records.get(code, [])]
+        for code in spine.leaf.geounits.tolist()
+    ]
+    return level_of_records(spine.leaf.geounits, cells)
 
 
 def found(persons: Records, households: Records) -> dict[tuple[str, str], tuple[int, int]]:
@@ -42,8 +37,9 @@ def found(persons: Records, households: Records) -> dict[tuple[str, str], tuple[
         ("dhc-persons", PERSONS, persons),
         ("dhc-households", HOUSEHOLDS, households),
     ):
-        run = PublishedRun("run", SparseLevel(*columns(spine, name, public)))
-        exact = ExactHistograms(*columns(spine, name, true))
+        run = PublishedRun("run", columns(spine, name, public))
+        counts = columns(spine, name, true)
+        exact = ExactHistograms(counts.geounits, counts.node_ptr, counts.cell, counts.count)
         pairs.append(pair_histograms(shipped_schemas()[name], spine, exact, [run]))
     frame = count_contradictions(SummarySources(tuple(pairs)), [level_areas(spine, "Block")])
     return {(row["kind"], row["run_id"]): (row["n"], row["records"]) for row in frame.to_pylist()}

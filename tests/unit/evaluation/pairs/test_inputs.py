@@ -14,6 +14,7 @@ from censafe.evaluation.pairs.inputs import OpenedPair, open_pair
 from censafe.model import SparseLevel
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.topdown.configuration.config import load_config
+from support.histograms import public_level
 from support.microdata import write_e2e_persons, write_e2e_units, write_pl94_persons
 from support.pl94_items import NAMES, items_of
 from support.shared import shared_data
@@ -35,10 +36,6 @@ def same(pair: Pair | None) -> bool:
     return bool(len(true.cell)) and all(np.array_equal(a, b) for a, b in sides)
 
 
-def level_of(one: object) -> SparseLevel:
-    return SparseLevel(one.geounits, one.node_ptr, one.cell, one.count)  # type: ignore[attr-defined]
-
-
 @pytest.fixture(scope="module")
 def legacy() -> Path:
     return shared_data("population/pl94_ri2018")
@@ -49,9 +46,9 @@ def tables(legacy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as of a run that kept its tables only."""
     pair = opened(legacy, legacy)
     assert pair.units is not None
-    persons = level_of(pair.persons.confidential)
+    persons = public_level(pair.persons.confidential)
     folder = tmp_path_factory.mktemp("run")
-    items, names = items_of(persons, level_of(pair.units.confidential)), NAMES
+    items, names = items_of(persons, public_level(pair.units.confidential)), NAMES
     rows = {
         "geocode": np.repeat(persons.geounits, len(names)).tolist(),
         "table": [name.split("_")[0] for name in names] * persons.nodes,
@@ -169,7 +166,7 @@ def test_levels_that_an_attribute_does_not_have_are_refused(state: Path, tmp_pat
 
 def test_a_file_of_persons_alone_stands_on_either_side(state: Path, tmp_path: Path) -> None:
     true = opened(state, state / "histogram.parquet").persons.confidential
-    write_pl94_persons(tmp_path / "persons.txt", level_of(true))
+    write_pl94_persons(tmp_path / "persons.txt", public_level(true))
     for sides in ((state, tmp_path), (tmp_path, state), (tmp_path / "persons.txt", tmp_path)):
         assert same(opened(*sides).persons)
 

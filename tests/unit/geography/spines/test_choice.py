@@ -13,7 +13,7 @@ from censafe.geography.spines.paths import RunSpine, check_path_sums
 from censafe.geography.spines.prim import block_groups
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import PL94_PR, PL94_US, LevelRule, build_spine
-from censafe.model.sparse import SparseLevel
+from support.histograms import sparse_level
 from support.topdown_areas import block_codes, random_areas
 
 SHARES = {"persons": tuple(Fraction(n, 36) for n in (1, 2, 3, 5, 10, 15))}
@@ -140,13 +140,7 @@ def test_a_parent_is_split_only_where_every_histogram_gains():
 def test_what_is_published_are_sums_over_the_standard_levels(name):
     run = a_spine(name, GAUSSIAN)
     rng = np.random.default_rng(3)
-    n = run.standard.leaf.nodes
-    dense = rng.poisson(0.6, (n, 7))
-    node, cell = np.nonzero(dense)
-    pointer = np.searchsorted(node, np.arange(n + 1)).astype(np.int64)
-    blocks = SparseLevel(
-        run.standard.leaf.geounits, pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32)
-    )
+    blocks = sparse_level(run.standard.leaf.geounits, rng.poisson(0.6, (run.standard.leaf.nodes, 7)))
     expected = sum_histograms(run.standard, blocks, 7)
     walked = sum_histograms(run.spine, reordered(blocks, run.order, run.spine.leaf.geounits), 7)
     for level, held in zip(expected, standard_levels(run, walked, 7), strict=True):
@@ -155,7 +149,7 @@ def test_what_is_published_are_sums_over_the_standard_levels(name):
         assert np.array_equal(level.cell, held.cell)
         assert np.array_equal(level.count, held.count)
     with pytest.raises(ValueError, match="once"):
-        reordered(blocks, np.zeros(n, np.int64), run.standard.leaf.geounits)
+        reordered(blocks, np.zeros(run.standard.leaf.nodes, np.int64), run.standard.leaf.geounits)
 
 
 def test_a_run_of_one_state_has_two_roots():

@@ -19,7 +19,7 @@ from censafe.geography.spines.prim import (
 )
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import PL94_PR, PL94_US, build_spine
-from censafe.model.sparse import SparseLevel
+from support.histograms import sparse_level
 from support.prim_spine import Block, Slow, slow_spine
 from support.topdown_areas import block_codes
 
@@ -193,13 +193,7 @@ def test_roots_below_the_county_are_refused() -> None:
 def test_blocks_are_published_under_the_standard_levels() -> None:
     run = fast_spine(random_blocks(np.random.default_rng(6)), 12)
     rng = np.random.default_rng(6)
-    n = run.standard.leaf.nodes
-    dense = rng.poisson(0.6, (n, 7))
-    node, cell = np.nonzero(dense)
-    pointer = np.searchsorted(node, np.arange(n + 1)).astype(np.int64)
-    blocks = SparseLevel(
-        run.standard.leaf.geounits, pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32)
-    )
+    blocks = sparse_level(run.standard.leaf.geounits, rng.poisson(0.6, (run.standard.leaf.nodes, 7)))
     walked = sum_histograms(run.spine, reordered(blocks, run.order, run.spine.leaf.geounits), 7)
     published = standard_levels(run, walked, 7)
     assert len(published) == 6

@@ -11,6 +11,7 @@ from censafe.geography.spines.paths import LevelShares, check_path_sums
 from censafe.geography.spines.sums import sum_histograms, sum_vectors
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US, LevelRule, build_spine
 from censafe.model.sparse import ExactHistograms, SparseLevel
+from support.histograms import exact_level, public_level
 from support.level_shares import even_shares
 
 CODES = np.array(
@@ -30,11 +31,7 @@ def _random_spine(seed: int, blocks: int = 400):
 def _random_histograms(spine, cells: int, seed: int) -> tuple[ExactHistograms, np.ndarray]:
     stream = np.random.default_rng(seed)
     dense = stream.poisson(0.3, (spine.leaf.nodes, cells)) * (stream.random((spine.leaf.nodes, 1)) < 0.7)
-    node, cell = np.nonzero(dense)
-    pointer = np.searchsorted(node, np.arange(spine.leaf.nodes + 1)).astype(np.int64)
-    return ExactHistograms(
-        spine.leaf.geounits, pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32)
-    ), dense
+    return exact_level(spine.leaf.geounits, dense), dense
 
 
 def test_levels_of_the_redistricting_spine_are_the_prefixes_in_order():
@@ -138,7 +135,7 @@ def test_histograms_add_up_as_a_dense_sum_does(seed):
 def test_public_histograms_stay_public():
     spine = _random_spine(5)
     exact, _ = _random_histograms(spine, 6, 5)
-    public = SparseLevel(exact.geounits, exact.node_ptr, exact.cell, exact.count)
+    public = public_level(exact)
     assert all(isinstance(level, SparseLevel) for level in sum_histograms(spine, public, 6))
 
 

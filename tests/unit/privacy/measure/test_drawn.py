@@ -11,7 +11,6 @@ from censafe.errors import ReleaseError
 from censafe.model import (
     Attribute,
     Definition,
-    ExactHistograms,
     Neighbors,
     NoiseLaw,
     PartPlan,
@@ -34,6 +33,7 @@ from censafe.privacy.keys.part_keys import (
 )
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
 from censafe.privacy.measure.lazy import DrawnAnswers, ExactPart
+from support.histograms import exact_level
 
 SCHEMA = Schema("pair", (Attribute("kind", 2), Attribute("race", 5)))
 QUERIES = [make_query(SCHEMA, text, {}) for text in ("total", "race", "detailed")]
@@ -52,13 +52,7 @@ def key(run: TestKey | ReleaseKey | None = None) -> TestPartKey | ReleasePartKey
 def level(opened: TestPartKey | ReleasePartKey) -> DrawnAnswers:
     rng = np.random.default_rng(1)
     dense = rng.integers(1, 9, (NODES, 10)) * (rng.random((NODES, 10)) < 0.4)
-    node, cell = np.nonzero(dense)
-    exact = ExactHistograms(
-        np.array([f"{row:04}" for row in range(NODES)]),
-        np.searchsorted(node, np.arange(NODES + 1)).astype(np.int64),
-        cell.astype(np.int32),
-        dense[node, cell].astype(np.int32),
-    )
+    exact = exact_level(np.array([f"{row:04}" for row in range(NODES)]), dense)
     return DrawnAnswers(exact, PART, QUERIES, opened, LevelBudgets.even(PART, NODES))
 
 

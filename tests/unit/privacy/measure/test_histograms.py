@@ -13,7 +13,6 @@ from censafe.model import (
     QueryPlan,
     ReleasePlan,
     Schema,
-    SparseLevel,
     make_query,
 )
 from censafe.model.plan import Definition, Neighbors, ProtectedUnit
@@ -23,7 +22,7 @@ from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
 from censafe.privacy.measure import histograms as mechanism
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.privacy.noise.sampler import draw
-from support.histograms import answers_of
+from support.histograms import answers_of, exact_level, public_level
 
 SCHEMA = Schema("pair", (Attribute("adult", 2), Attribute("race", 3)))
 QUERIES = [make_query(SCHEMA, text, {}) for text in ("total", "race", "detailed")]
@@ -36,10 +35,7 @@ TRUTH = np.array([[1, 0, 2, 0, 0, 3], [0, 0, 0, 0, 0, 0], [0, 7, 0, 0, 1, 0]])
 
 
 def exact(dense=TRUTH):
-    node, cell = np.nonzero(dense)
-    pointer = np.searchsorted(node, np.arange(len(dense) + 1)).astype(np.int64)
-    codes = np.array([f"{row:04}" for row in range(len(dense))], np.str_)
-    return ExactHistograms(codes, pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32))
+    return exact_level(np.array([f"{row:04}" for row in range(len(dense))]), dense)
 
 
 def part_key(seed=1):
@@ -170,7 +166,7 @@ def test_a_law_that_is_not_the_plans_is_refused(wrong):
 
 def test_only_exact_histograms_and_whole_parts_are_taken():
     level = exact()
-    public = SparseLevel(level.geounits, level.node_ptr, level.cell, level.count)
+    public = public_level(level)
     with pytest.raises(TypeError, match="ExactHistograms"):
         measure_histograms(public, PART, QUERIES, SHAPES, part_key())
     with pytest.raises(ValueError, match="each of its queries"):

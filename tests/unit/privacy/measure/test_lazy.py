@@ -8,7 +8,7 @@ import pytest
 
 from censafe.errors import ReleaseError
 from censafe.estimation.topdown.least_squares.objective import StoredAnswers
-from censafe.model import Attribute, ExactHistograms, NoiseLaw, PartPlan, QueryPlan, Schema, make_query
+from censafe.model import Attribute, NoiseLaw, PartPlan, QueryPlan, Schema, make_query
 from censafe.model.topdown.answer_sums import AnswerSums
 from censafe.model.topdown.families import AnswerReads
 from censafe.model.topdown.level_measurements import LevelBudgets
@@ -18,6 +18,7 @@ from censafe.privacy.measure import lazy
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.privacy.measure.lazy import LazyAnswers
 from censafe.privacy.noise.tables import NoiseTable
+from support.histograms import exact_level
 
 SCHEMA = Schema("triple", (Attribute("kind", 3), Attribute("adult", 2), Attribute("race", 5)))
 QUERIES = [make_query(SCHEMA, text, {}) for text in ("total", "race", "kind * race", "detailed")]
@@ -32,10 +33,7 @@ GEOUNITS = 23
 def exact(seed=1, factor=1):
     rng = np.random.default_rng(seed)
     dense = rng.integers(1, 9, (GEOUNITS, 30)) * (rng.random((GEOUNITS, 30)) < 0.3) * factor
-    node, cell = np.nonzero(dense)
-    pointer = np.searchsorted(node, np.arange(GEOUNITS + 1)).astype(np.int64)
-    codes = np.array([f"{row:04}" for row in range(GEOUNITS)], np.str_)
-    return ExactHistograms(codes, pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32))
+    return exact_level(np.array([f"{row:04}" for row in range(GEOUNITS)]), dense)
 
 
 def part_key(key=None):

@@ -18,7 +18,7 @@ from censafe.publication.microdata.histograms import (
     read_histograms,
     write_histograms,
 )
-from support.histograms import E2E, PL94, dense, flat_index
+from support.histograms import E2E, PL94, dense, flat_index, sparse_level
 from support.microdata import (
     check_e2e_persons,
     check_pl94_persons,
@@ -33,14 +33,8 @@ BLOCKS = np.array(["4400100010011000", "4400100010011001", "4400700030033001", "
 DISTRICTS = np.array(["4400010001", "4400010002", "4400020001"])
 
 
-def _level(geounits, counts) -> SparseLevel:
-    node, cell = np.nonzero(counts)
-    pointer = np.searchsorted(node, np.arange(len(geounits) + 1)).astype(np.int64)
-    return SparseLevel(geounits, pointer, cell.astype(np.int32), counts[node, cell].astype(np.int32))
-
-
 def _random(geounits, cells, seed, rate=0.02) -> SparseLevel:
-    return _level(geounits, np.random.default_rng(seed).poisson(rate, (len(geounits), cells)))
+    return sparse_level(geounits, np.random.default_rng(seed).poisson(rate, (len(geounits), cells)))
 
 
 def _rows(path):
@@ -54,7 +48,7 @@ def test_persons_of_2020_line_by_line(tmp_path):
     counts[0, flat_index(PL94, [7, 0, 1, 62])] = 1
     counts[3, flat_index(PL94, [5, 1, 0, 9])] = 1
     path = tmp_path / "persons.csv"
-    assert write_pl94_persons(path, _level(BLOCKS, counts)) == 4
+    assert write_pl94_persons(path, sparse_level(BLOCKS, counts)) == 4
     assert path.read_text().splitlines() == [
         "SCHEMA_TYPE_CODE|SCHEMA_BUILD_ID|TABBLKST|TABBLKCOU|TABTRACTCE|TABBLKGRPCE|TABBLK|EPNUM|RTYPE|GQTYPE_PL|"
         "VOTING_AGE|CENHISP|CENRACE",
@@ -89,7 +83,7 @@ def test_persons_of_2020_are_the_histograms(tmp_path, monkeypatch):
 
 
 def test_units_of_2020(tmp_path):
-    occupancy = _level(BLOCKS, np.array([[1, 2], [0, 0], [0, 1], [0, 0]]))
+    occupancy = sparse_level(BLOCKS, np.array([[1, 2], [0, 0], [0, 1], [0, 0]]))
     facilities = np.zeros((4, 8), np.int32)
     facilities[:, 0] = [3, 0, 1, 0]
     facilities[3, [1, 7]] = [1, 2]
@@ -151,7 +145,7 @@ def test_layouts_of_1940_line_by_line(tmp_path):
     counts[0, flat_index(E2E, [4, 0, 1, 0])] = 1
     facilities = np.zeros((3, 9), np.int32)
     facilities[0, [0, 4, 8]] = [2, 1, 1]
-    districts = _level(DISTRICTS, counts)
+    districts = sparse_level(DISTRICTS, counts)
     write_e2e_persons(tmp_path / "p", districts, facilities)
     write_e2e_units(tmp_path / "u", districts, facilities)
     nines = "|".join(["9999"] * 9)
@@ -183,12 +177,12 @@ def test_units_of_1940_that_do_not_fit_are_refused(tmp_path, change):
         facilities[0, kind] = units
     for write in (write_e2e_persons, write_e2e_units):
         with pytest.raises(CheckError, match=r"1 geounits have (persons|units) that do not fit"):
-            write(tmp_path / "x", _level(DISTRICTS, counts), facilities)
+            write(tmp_path / "x", sparse_level(DISTRICTS, counts), facilities)
     assert not (tmp_path / "x").exists()
 
 
 def test_no_persons_at_all_give_a_header(tmp_path):
-    empty = _level(BLOCKS, np.zeros((4, PL94.cells), np.int64))
+    empty = sparse_level(BLOCKS, np.zeros((4, PL94.cells), np.int64))
     assert write_pl94_persons(tmp_path / "p", empty) == 0
     assert len((tmp_path / "p").read_text().splitlines()) == 1
 
@@ -267,7 +261,7 @@ def _fault(level, pieces) -> str:
 def test_rows_that_repeat_one_are_read_as_if_each_stood_alone(tmp_path):
     counts = np.zeros((4, PL94.cells), np.int64)
     counts[0, [3, 700]] = [4, 1]
-    level = _level(BLOCKS, counts)
+    level = sparse_level(BLOCKS, counts)
     write_pl94_persons(tmp_path / "p", level)
     text = (tmp_path / "p").read_bytes().partition(b"\n")[2]
     row = text.index(b"\n") + 1
@@ -297,7 +291,7 @@ def test_rows_may_stand_in_any_order_but_not_in_another_block(tmp_path):
 
 
 def test_units_of_2020_and_persons_of_1940_pass_their_checks_and_fail_others(tmp_path):
-    occupancy = _level(BLOCKS, np.array([[1, 2], [0, 0], [0, 1], [0, 0]]))
+    occupancy = sparse_level(BLOCKS, np.array([[1, 2], [0, 0], [0, 1], [0, 0]]))
     facilities = np.zeros((4, 8), np.int32)
     facilities[:, 0] = [3, 0, 1, 0]
     facilities[3, [1, 7]] = [1, 2]

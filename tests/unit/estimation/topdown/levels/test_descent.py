@@ -13,6 +13,7 @@ from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema, SparseLevel
 from censafe.model.topdown.histograms import Facilities, HistogramSchema, own_constraints
 from censafe.products.topdown.configuration.config import load_config
+from support.histograms import sparse_level
 
 KINDS = Schema("kinds", (Attribute("hhgq", 2), Attribute("race", 2)))
 SCHEMA = HistogramSchema(KINDS, ProtectedUnit.PERSON, facilities=Facilities("hhgq", (0, 1), (9, 9)))
@@ -25,12 +26,6 @@ UNITS = np.array([[1, 0], [0, 1], [1, 0], [2, 1], [1, 0]])
 
 def spine() -> Spine:
     return build_spine(np.array(["111", "112", "113", "121", "131"]), RULES)
-
-
-def sparse(geounits: np.ndarray, dense: np.ndarray) -> SparseLevel:
-    node, cell = np.nonzero(dense)
-    pointer = np.searchsorted(node, np.arange(len(dense) + 1)).astype(np.int64)
-    return SparseLevel(geounits, pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32))
 
 
 def dense_levels() -> list[np.ndarray]:
@@ -66,7 +61,7 @@ def estimated(
 def test_exact_measurements_give_the_truth_and_the_report_says_how():
     found = estimated(0.0)
     for (level, _), dense in zip(found, dense_levels(), strict=True):
-        wanted = sparse(level.geounits, dense)
+        wanted = sparse_level(level.geounits, dense)
         for name in ("node_ptr", "cell", "count"):
             assert np.array_equal(getattr(level, name), getattr(wanted, name))
     report = found[2][1].document()
@@ -90,7 +85,7 @@ def test_a_parent_that_its_children_cannot_share_is_named():
     limits = limits_of(tree, UNITS, {})
     values = [dense_levels()[1].sum(axis=1, keepdims=True), dense_levels()[1]]
     task = LevelTask(tree.levels[1], LevelObjective.of(LABELS, (1.0, 1.0), values), limits[1])
-    too_few = sparse(tree.levels[0].geounits, np.array([[3, 0, 1, 0]]))
+    too_few = sparse_level(tree.levels[0].geounits, np.array([[3, 0, 1, 0]]))
     with pytest.raises(
         CheckError, match=r"level County, children of 1.*fewer persons than its children need"
     ):
@@ -133,9 +128,9 @@ def test_integers_that_do_not_add_up_are_told(change, words):
     tree, dense = spine(), TRUTH.copy()
     dense[change[0], change[1]] += change[2]
     limits = limits_of(tree, UNITS, {})[2]
-    parents = sparse(tree.levels[1].geounits, dense_levels()[1])
+    parents = sparse_level(tree.levels[1].geounits, dense_levels()[1])
     with pytest.raises(CheckError, match=words):
-        check_level(tree.leaf, sparse(tree.leaf.geounits, dense), limits, 4, parents)
+        check_level(tree.leaf, sparse_level(tree.leaf.geounits, dense), limits, 4, parents)
 
 
 def test_integers_that_break_bounds_totals_or_signs_are_told():
@@ -145,10 +140,10 @@ def test_integers_that_break_bounds_totals_or_signs_are_told():
     bounds = TRUTH.copy()
     bounds[0] = [0, 0, 3, 1]
     with pytest.raises(CheckError, match=r"1 geounits have records that do not fit.*111"):
-        check_level(tree.leaf, sparse(codes, bounds), limits, 4, None)
+        check_level(tree.leaf, sparse_level(codes, bounds), limits, 4, None)
     with pytest.raises(CheckError, match=r"totals that are not the exact ones.*111"):
-        check_level(tree.leaf, sparse(codes, TRUTH * 2), limits, 4, None)
-    negative = sparse(codes, TRUTH)
+        check_level(tree.leaf, sparse_level(codes, TRUTH * 2), limits, 4, None)
+    negative = sparse_level(codes, TRUTH)
     negative.count[0] = -1
     with pytest.raises(CheckError, match=r"counts below 1.*111"):
         check_level(tree.leaf, negative, limits, 4, None)

@@ -8,6 +8,7 @@ from censafe.estimation.topdown.relations.fitting import BalancedRecords, Relate
 from censafe.estimation.topdown.relations.kernels import EQUAL, FREE, Rules
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import SparseLevel
+from support.histograms import level_of_records
 
 FRAMES = 4
 """A frame is a class, 0 or 1, and a sex: cells are 2 x frame, and 1 more for a chosen record."""
@@ -32,10 +33,7 @@ def chosen_of(cells: RelatedCells, found: SparseLevel) -> list[int]:
 
 
 def blocks(own: list[list[int]]) -> SparseLevel:
-    rows = [np.unique(row, return_counts=True) for row in own]
-    pointer = np.append(0, np.cumsum([len(cell) for cell, _ in rows])).astype(np.int64)
-    cell, count = (np.concatenate(part).astype(np.int32) for part in zip(*rows, strict=True))
-    return SparseLevel(np.array([f"1{n:03d}" for n in range(len(own))]), pointer, cell, count)
+    return level_of_records(np.array([f"1{n:03d}" for n in range(len(own))]), own)
 
 
 def test_classes_of_chosen_records_are_brought_back_in_other_blocks() -> None:

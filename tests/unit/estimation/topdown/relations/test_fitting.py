@@ -12,6 +12,7 @@ from censafe.estimation.topdown.relations.fitting import RelatedCells, meet_rela
 from censafe.estimation.topdown.relations.kernels import ANY, EQUAL, FREE, MOST, OPEN, Rules
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
+from support.histograms import level_of_records
 
 FRAMES, SIZES = 3, 4
 """Cells are a frame and a size of 1 to 4, of which the last is open."""
@@ -37,17 +38,6 @@ def cells_of(relation: int, *, same_group: bool, weight: int = 1) -> RelatedCell
     )  # fmt: skip
 
 
-def level(tree: Spine, cells: list[list[int]]) -> SparseLevel:
-    rows = [np.unique(own, return_counts=True) for own in cells]
-    pointer = np.append(0, np.cumsum([len(cell) for cell, _ in rows]))
-    return SparseLevel(
-        tree.leaf.geounits,
-        pointer.astype(np.int64),
-        np.concatenate([cell for cell, _ in rows]).astype(np.int32),
-        np.concatenate([count for _, count in rows]).astype(np.int32),
-    )
-
-
 def listed(found: SparseLevel) -> list[list[int]]:
     edges = zip(found.node_ptr[:-1].tolist(), found.node_ptr[1:].tolist(), strict=True)
     return [np.repeat(found.cell[a:b], found.count[a:b]).tolist() for a, b in edges]
@@ -59,7 +49,7 @@ def target(*numbers: int) -> np.ndarray:
 
 def test_records_of_one_group_change_places_and_the_parent_stays() -> None:
     tree = spine(2)
-    before = level(tree, [[0, 2], [5, 4]])  # sizes 1, 3 and 2, 1
+    before = level_of_records(tree.leaf.geounits, [[0, 2], [5, 4]])  # sizes 1, 3 and 2, 1
     found = meet_relations(tree, before, cells_of(EQUAL, same_group=True), target(5, 2), slack=0)
     assert (found.traded, found.changed) == (1, 0)
     assert sorted(cell for own in listed(found.blocks) for cell in own) == [0, 2, 4, 5]
@@ -68,7 +58,7 @@ def test_records_of_one_group_change_places_and_the_parent_stays() -> None:
 
 def test_records_of_other_groups_exchange_their_sizes_alone() -> None:
     tree = spine(2)
-    before = level(tree, [[0, 2], [5, 4]])
+    before = level_of_records(tree.leaf.geounits, [[0, 2], [5, 4]])
     found = meet_relations(tree, before, cells_of(EQUAL, same_group=False), target(5, 2), slack=0)
     assert (found.traded, found.changed) == (1, 0)
     assert [[one // SIZES for one in own] for own in listed(found.blocks)] == [[0, 0], [1, 1]]
@@ -78,7 +68,11 @@ def test_records_of_other_groups_exchange_their_sizes_alone() -> None:
 def test_what_no_exchange_meets_is_changed() -> None:
     tree = spine(2)
     found = meet_relations(
-        tree, level(tree, [[0, 2], [5, 4]]), cells_of(EQUAL, same_group=True), target(5, 3), slack=0
+        tree,
+        level_of_records(tree.leaf.geounits, [[0, 2], [5, 4]]),
+        cells_of(EQUAL, same_group=True),
+        target(5, 3),
+        slack=0,
     )
     assert found.changed == 1
     assert found.sums[:, 0].tolist() == [5, 3]
@@ -88,7 +82,9 @@ def test_what_no_exchange_meets_is_changed() -> None:
 def test_an_open_size_holds_more_only_as_a_last_resort(slack: int, open_ones: int) -> None:
     tree = spine(2)
     cells = cells_of(OPEN, same_group=True)
-    found = meet_relations(tree, level(tree, [[2, 2], [0]]), cells, target(6, 9), slack=slack)
+    found = meet_relations(
+        tree, level_of_records(tree.leaf.geounits, [[2, 2], [0]]), cells, target(6, 9), slack=slack
+    )
     assert not missed_by_relation(found.sums, target(6, 9), cells.rules).any()
     assert found.sums[1, 1] == open_ones
 
@@ -100,7 +96,7 @@ def test_random_blocks_meet_their_relation_and_retain_their_frames(relation: int
     for _ in range(30):
         own = [random.integers(0, FRAMES * SIZES, random.integers(0, 7)).tolist() for _ in range(6)]
         wanted = target(*(int(random.integers(len(one), SIZES * len(one) + 1)) for one in own))
-        found = meet_relations(tree, level(tree, own), cells, wanted, slack=1)
+        found = meet_relations(tree, level_of_records(tree.leaf.geounits, own), cells, wanted, slack=1)
         assert not missed_by_relation(found.sums, wanted, cells.rules).any()
         for one, other in zip(own, listed(found.blocks), strict=True):
             assert sorted(cell // SIZES for cell in one) == sorted(cell // SIZES for cell in other)
@@ -108,7 +104,9 @@ def test_random_blocks_meet_their_relation_and_retain_their_frames(relation: int
 
 def test_what_cannot_be_met_is_missed_by_as_little_as_it_can() -> None:
     tree, cells = spine(2), cells_of(EQUAL, same_group=True)
-    found = meet_relations(tree, level(tree, [[0], [1]]), cells, target(9, 2), slack=0)
+    found = meet_relations(
+        tree, level_of_records(tree.leaf.geounits, [[0], [1]]), cells, target(9, 2), slack=0
+    )
     assert missed_by_relation(found.sums, target(9, 2), cells.rules)[:, 0].tolist() == [5, 0]
 
 
@@ -116,7 +114,7 @@ def test_changes_in_one_direction_are_brought_back_in_blocks_that_allow_it() -> 
     """Blocks of the first group hold too much, those of the second may hold more: sizes of all blocks together stay."""
     codes = np.array([f"1{group}{block:02d}" for group in range(2) for block in range(10)])
     tree = build_spine(codes, (LevelRule("State", 1), LevelRule("Group", 2), LevelRule("Block", 4)))
-    before = level(tree, [[2, 2]] * 10 + [[0, 1]] * 10)  # sizes 3 and 3, 1 and 2
+    before = level_of_records(tree.leaf.geounits, [[2, 2]] * 10 + [[0, 1]] * 10)  # sizes 3 and 3, 1 and 2
     most = target(*[5] * 10, *[8] * 10)
     found = meet_relations(tree, before, cells_of(MOST, same_group=True), most, slack=0)
     assert (found.sums[:, 0] <= most[:, 0]).all()
@@ -129,7 +127,9 @@ def test_recodes_without_a_share_are_not_brought_back() -> None:
     tree = spine(1)
     cells = cells_of(MOST, same_group=True)
     shares = cells.rules._replace(shares=np.zeros(1))
-    free = meet_relations(tree, level(tree, [[2, 2]]), replace(cells, rules=shares), target(4), slack=0)
+    free = meet_relations(
+        tree, level_of_records(tree.leaf.geounits, [[2, 2]]), replace(cells, rules=shares), target(4), slack=0
+    )
     assert free.returned == 0
     assert free.changed > 0
 
@@ -141,7 +141,12 @@ def test_threads_make_the_same_moves() -> None:
     wanted = target(1, 3, 2, 2, 0, 3, 1)
     one, two = (
         meet_relations(
-            tree, level(tree, own), cells_of(EQUAL, same_group=False), wanted, slack=0, workers=workers
+            tree,
+            level_of_records(tree.leaf.geounits, own),
+            cells_of(EQUAL, same_group=False),
+            wanted,
+            slack=0,
+            workers=workers,
         )
         for workers in (1, 2)
     )
@@ -158,7 +163,9 @@ def test_records_that_no_single_change_helps_are_chosen_at_once(
     tree, cells = spine(1), cells_of(EQUAL, same_group=True)
     sums = np.array([[0, 0], [3, 0], [5, 0], [9, 0]], np.int64)
     values = replace(cells, rules=cells.rules._replace(sums=sums))
-    found = meet_relations(tree, level(tree, [[0, 2]]), values, target(wanted), slack=0)
+    found = meet_relations(
+        tree, level_of_records(tree.leaf.geounits, [[0, 2]]), values, target(wanted), slack=0
+    )
     assert missed_by_relation(found.sums, target(wanted), values.rules)[:, 0].tolist() == [missed]
     assert (found.changed, [cell % SIZES for cell in listed(found.blocks)[0]]) == (
         changed,
@@ -184,5 +191,7 @@ def test_an_error_of_the_solver_is_no_answer(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_block_without_records_misses_what_it_must() -> None:
     tree, cells = spine(2), cells_of(EQUAL, same_group=True)
-    found = meet_relations(tree, level(tree, [[], [1]]), cells, target(3, 2), slack=0)
+    found = meet_relations(
+        tree, level_of_records(tree.leaf.geounits, [[], [1]]), cells, target(3, 2), slack=0
+    )
     assert missed_by_relation(found.sums, target(3, 2), cells.rules)[:, 0].tolist() == [3, 0]

@@ -8,6 +8,7 @@ from censafe.model.topdown.pl94 import GQ_ITEMS, RACE_ITEMS, TABLE_ITEMS
 from censafe.population.blocks.legacy import _wrong_sums
 from censafe.products.topdown.census_tables.definitions import SCHEMAS
 from censafe.products.topdown.configuration.shipped import shipped_schemas
+from support.histograms import sparse_level
 from support.pl94_items import NAMES, TABLES, items_of
 
 BLOCKS = 5
@@ -19,10 +20,7 @@ def level(schema: str, seed: int) -> SparseLevel:
     rng = np.random.default_rng(seed)
     counts = rng.integers(0, 4, (BLOCKS, shipped.schema.cells)) * shipped.allowed()
     counts[2] = 0
-    block, cell = np.nonzero(counts)
-    pointer = np.searchsorted(block, np.arange(BLOCKS + 1)).astype(np.int64)
-    names = np.array([f"{one:02d}" for one in range(BLOCKS)])
-    return SparseLevel(names, pointer, cell.astype(np.int32), counts[block, cell].astype(np.int32))
+    return sparse_level(np.array([f"{one:02d}" for one in range(BLOCKS)]), counts)
 
 
 def test_items_of_a_run_are_those_of_any_areas() -> None:

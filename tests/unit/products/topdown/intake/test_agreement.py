@@ -9,7 +9,7 @@ from censafe.geography.spines.choice import build_run_spine
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import PL94_US, build_spine
-from censafe.model import ExactHistograms, SparseLevel
+from censafe.model import SparseLevel
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.intake.constraint_sums import require_loose_bound, require_totals
@@ -17,16 +17,11 @@ from censafe.products.topdown.intake.equations import KnownBlocks
 from censafe.products.topdown.intake.facts import declared_totals
 from censafe.products.topdown.intake.spines import gq_patterns, spine_choice
 from censafe.products.topdown.plan import exact_levels
+from support.histograms import exact_level, sparse_level
 from support.topdown_areas import block_codes, random_areas
 
 CELLS = 2016
 PERSONS = load_config("pl94-us").histogram("persons")
-
-
-def entries(dense: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    node, cell = np.nonzero(dense)
-    pointer = np.searchsorted(node, np.arange(len(dense) + 1)).astype(np.int64)
-    return pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32)
 
 
 class World:
@@ -47,7 +42,7 @@ class World:
         self.records[:, 0] += 1
 
     def known(self, histogram: MeasuredHistogram) -> KnownBlocks:
-        own = ExactHistograms(self.run.standard.leaf.geounits, *entries(self.records))
+        own = exact_level(self.run.standard.leaf.geounits, self.records)
         if self.run.order is not None:
             own = reordered(own, self.run.order, self.run.spine.leaf.geounits)
         levels = sum_histograms(self.run.spine, own, CELLS)
@@ -56,7 +51,7 @@ class World:
         return KnownBlocks(self.run, facilities, declared={histogram.name: declared})
 
     def published(self, dense: np.ndarray) -> SparseLevel:
-        level = SparseLevel(self.run.standard.leaf.geounits, *entries(dense))
+        level = sparse_level(self.run.standard.leaf.geounits, dense)
         if self.run.order is None:
             return level
         return reordered(level, self.run.order, self.run.spine.leaf.geounits)

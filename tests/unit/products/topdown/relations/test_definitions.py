@@ -15,6 +15,7 @@ from censafe.products.topdown.relations.blocks import (
     relation_sides,
     relation_targets,
 )
+from support.histograms import public_level
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +26,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> DhcData:
 
 
 def level(records: DhcData, name: str) -> SparseLevel:
-    exact = records.histograms[f"dhc-{name}"]
-    return SparseLevel(exact.geounits, exact.node_ptr, exact.cell, exact.count)
+    return public_level(records.histograms[f"dhc-{name}"])
 
 
 def missed(records: DhcData, name: str, own: SparseLevel) -> dict[str, int]:

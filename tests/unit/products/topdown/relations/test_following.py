@@ -6,6 +6,7 @@ import pytest
 from censafe.estimation.topdown.operator.parent import level_sums
 from censafe.model import SparseLevel
 from censafe.products.topdown.relations.blocks import following
+from support.histograms import sparse_level
 
 LABEL = np.array([0, 1, 2, 2, -1, -1], np.int32)
 
@@ -14,14 +15,7 @@ def world(seed: int, blocks: int = 200) -> tuple[SparseLevel, np.ndarray]:
     """Random blocks over six cells, and sums that a third of them do not have."""
     rng = np.random.default_rng(seed)
     dense = rng.poisson(1.5, (blocks, len(LABEL)))
-    place, cell = np.nonzero(dense)
-    pointer = np.searchsorted(place, np.arange(blocks + 1))
-    level = SparseLevel(
-        np.array([f"{n:04}" for n in range(blocks)]),
-        pointer,
-        cell.astype(np.int32),
-        dense[place, cell].astype(np.int32),
-    )
+    level = sparse_level(np.array([f"{n:04}" for n in range(blocks)]), dense)
     wanted = level_sums(level, LABEL, 3)
     change = rng.random(blocks) < 0.3
     wanted[change] = rng.permuted(wanted[change], axis=1)

@@ -11,6 +11,7 @@ from censafe.estimation.topdown.relations.fitting import Fitted, meet_relations,
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
 from censafe.products.topdown.relations.blocks import related_cells, relation_sides, relation_targets
+from support.histograms import level_of_records
 
 AGES = np.searchsorted([25, 35, 45, 55, 60, 65, 75, 85], np.arange(116), side="right")
 ALONE = (392, 393)
@@ -24,16 +25,6 @@ MAY_LIVE = HOUSEHOLDS.schema.allowed().reshape(HOMES)[:, :, 0, 0, :, 0, :]
 def spine(blocks: int) -> Spine:
     codes = np.array([f"1{block:05d}0" for block in range(blocks)])
     return build_spine(codes, (LevelRule("State", 1), LevelRule("Group", 6), LevelRule("Block", 7)))
-
-
-def level(tree: Spine, rows: list[list[int]]) -> SparseLevel:
-    found = [np.unique(row, return_counts=True) for row in rows]
-    return SparseLevel(
-        tree.leaf.geounits,
-        np.append(0, np.cumsum([len(cell) for cell, _ in found])).astype(np.int64),
-        np.concatenate([cell for cell, _ in found]).astype(np.int32),
-        np.concatenate([count for _, count in found]).astype(np.int32),
-    )
 
 
 def person(rng: np.random.Generator, relgq: int) -> int:
@@ -91,12 +82,17 @@ def fitted(
 def test_households_of_every_block_fit_its_persons(seed: int) -> None:
     rng, tree = np.random.default_rng(seed), spine(400)
     rows = [people(rng) for _ in range(tree.leaf.nodes)]
-    persons, missed = fitted(tree, level(tree, rows), level(tree, rows), homes=False)
+    persons, missed = fitted(
+        tree,
+        level_of_records(tree.leaf.geounits, rows),
+        level_of_records(tree.leaf.geounits, rows),
+        homes=False,
+    )
     assert missed == {}
     edges = zip(persons.blocks.node_ptr[:-1].tolist(), persons.blocks.node_ptr[1:].tolist(), strict=True)
     rows = [np.repeat(persons.blocks.cell[a:b], persons.blocks.count[a:b]).tolist() for a, b in edges]
     homes = [[one for cell in row if (one := household(rng, cell)) is not None] for row in rows]
-    assert fitted(tree, level(tree, homes), persons.blocks, homes=True)[1] == {}
+    assert fitted(tree, level_of_records(tree.leaf.geounits, homes), persons.blocks, homes=True)[1] == {}
 
 
 def test_a_young_couple_of_two_with_somebody_of_75_and_over_has_no_household_and_is_changed() -> None:
@@ -104,12 +100,14 @@ def test_a_young_couple_of_two_with_somebody_of_75_and_over_has_no_household_and
     tree, rng = spine(1), np.random.default_rng(0)
     row = [int(np.ravel_multi_index((relgq, 0, age, 0, 0), SHAPE)) for relgq, age in ((1, 20), (3, 92))]
     home = [[one for cell in row if (one := household(rng, cell)) is not None]]
-    own = level(tree, [row])
-    assert fitted(tree, level(tree, home), own, homes=True)[1] == {"persons_of_sizes": 1}
+    own = level_of_records(tree.leaf.geounits, [row])
+    assert fitted(tree, level_of_records(tree.leaf.geounits, home), own, homes=True)[1] == {
+        "persons_of_sizes": 1
+    }
     persons, missed = fitted(tree, own, own, homes=False)
     assert (missed, persons.changed) == ({}, 1)
     home = [[one for cell in persons.blocks.cell.tolist() if (one := household(rng, cell)) is not None]]
-    assert fitted(tree, level(tree, home), persons.blocks, homes=True)[1] == {}
+    assert fitted(tree, level_of_records(tree.leaf.geounits, home), persons.blocks, homes=True)[1] == {}
 
 
 def test_edit_rules_allow_what_the_proof_builds_every_joint_block_of() -> None:
