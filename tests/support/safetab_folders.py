@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from support.commands import CommandLine, Outcome
 from support.rows import piped_rows
 from support.safetab_inputs import Rows, write_input
 from support.safetab_universes import write_parameters
@@ -127,6 +128,10 @@ class SafetabFolders:
     p: Path
     h: Path
     data: Path
+
+    def censafe(self, verb: str, kind: str, *words: object, **checks: Any) -> Outcome:
+        """A verb of a product on its parameters and these records."""
+        return CommandLine()(verb, f"safetab-{kind}", getattr(self, kind), self.data, *words, **checks)
 
     def rewrite(self, **tables: Rows) -> None:
         """Write some tables of the data folder again."""

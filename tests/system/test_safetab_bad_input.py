@@ -146,7 +146,7 @@ def test_broken_households_and_totals_stop_the_run(
 
 
 def test_no_household_in_any_group_with_a_total_stops_the_run_before_it_pays(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+    folders: SafetabFolders, tmp_path: Path
 ) -> None:
     folders.rewrite(
         households=[
@@ -154,7 +154,7 @@ def test_no_household_in_any_group_with_a_total_stops_the_run_before_it_pays(
         ],
         totals=[row for row in data_rows()["totals"] if row[2] in ("1001", "1002")],
     )
-    censafe("run", "safetab-h", folders.h, folders.data, tmp_path / "out", ends=1, says="US run")
+    folders.censafe("run", "h", tmp_path / "out", ends=1, says="US run")
     assert not (tmp_path / "out").exists()
     assert not verify(tmp_path / "censafe-ledger.jsonl").rows
 
@@ -240,7 +240,7 @@ def test_an_unknown_key_warns_in_the_bureaus_json_and_stops_in_toml(
     censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
 ) -> None:
     folders.configure("p", zero_suppresion_chance=0.5)
-    done = censafe("validate", "safetab-p", folders.p, folders.data, ends=0)
+    done = folders.censafe("validate", "p", ends=0)
     assert "unknown key 'zero_suppresion_chance' is ignored" in done.err
     assert "Did you mean 'zero_suppression_chance'?" in done.err
     shown = censafe("configs", "show", "ddhca").out
@@ -250,34 +250,28 @@ def test_an_unknown_key_warns_in_the_bureaus_json_and_stops_in_toml(
 
 
 def test_overrides_of_unknown_keys_and_of_other_products_stop(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+    folders: SafetabFolders, tmp_path: Path
 ) -> None:
     for key, hint in (
         ("budget.usa_3=1", "Did you mean 'budget.usa_"),
         ("budget.t3.usa_2=1", "there is no key 'budget.t3.usa_2'"),
         ("color=red", "there is no key 'color'"),
     ):
-        done = censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "out", "--set", key, ends=1)
+        done = folders.censafe("run", "p", tmp_path / "out", "--set", key, ends=1)
         assert hint in done.err
     assert not (tmp_path / "out").exists()
 
 
-def test_dropped_blocks_are_counted_and_the_run_goes_on(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
-) -> None:
+def test_dropped_blocks_are_counted_and_the_run_goes_on(folders: SafetabFolders, tmp_path: Path) -> None:
     _cell("persons", 3, 6, "7777")(folders)
-    done = censafe(
-        "run", "safetab-p", folders.p, folders.data, tmp_path / "out", "--set", "missing_blocks=drop", ends=0
-    )
+    done = folders.censafe("run", "p", tmp_path / "out", "--set", "missing_blocks=drop", ends=0)
     assert "records whose block is not in GRF-C are left out (1 row)" in done.err
     assert "missing-block" not in (tmp_path / "out" / "manifest.json").read_text(encoding="utf-8")
 
 
-def test_totals_of_unknown_iterations_are_told(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
-) -> None:
+def test_totals_of_unknown_iterations_are_told(folders: SafetabFolders, tmp_path: Path) -> None:
     _row("totals", "44", "STATE", "7777", "9")(folders)
-    done = censafe("run", "safetab-h", folders.h, folders.data, tmp_path / "out", ends=0)
+    done = folders.censafe("run", "h", tmp_path / "out", ends=0)
     assert f"{TOTALS}: ITERATION_CODE: rows of iterations that the parameter files lack" in done.err
     assert "(1 row) [unknown-iteration]" in done.err
 

@@ -110,13 +110,10 @@ def test_both_products_are_released_and_paid_for_us_and_puerto_rico(
     assert seen["h"] == seen["p"]  # every published total has a table of households
 
 
-def test_no_confidential_value_leaves_but_through_the_door(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
-) -> None:
+def test_no_confidential_value_leaves_but_through_the_door(folders: SafetabFolders, tmp_path: Path) -> None:
     printed = ""
     for kind, t1 in (("p", ()), ("h", ("--t1", tmp_path / "p"))):
-        done = censafe("run", f"safetab-{kind}", getattr(folders, kind), folders.data, tmp_path / kind, *t1)
-        assert done.code == 0, done.err
+        done = folders.censafe("run", kind, tmp_path / kind, *t1, ends=0)
         printed += done.out + done.err
     files = [path for kind in ("p", "h") for path in (tmp_path / kind).rglob("*") if path.is_file()]
     texts = [path.read_text(encoding="utf-8") for path in files if path.suffix != ".parquet"]
@@ -131,12 +128,10 @@ def test_no_confidential_value_leaves_but_through_the_door(
         assert hashlib.sha256((folders.data / name).read_bytes()).hexdigest() not in text
 
 
-def test_a_test_key_spends_nothing_and_stamps_every_file(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
-) -> None:
+def test_a_test_key_spends_nothing_and_stamps_every_file(folders: SafetabFolders, tmp_path: Path) -> None:
     key = ("--test-key", 7, "--set", "mark_x=true", "--set", "coterminous=donor")
-    censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "p", *key, ends=0)
-    censafe("run", "safetab-h", folders.h, folders.data, tmp_path / "h", *key, "--t1", tmp_path / "p", ends=0)
+    folders.censafe("run", "p", tmp_path / "p", *key, ends=0)
+    folders.censafe("run", "h", tmp_path / "h", *key, "--t1", tmp_path / "p", ends=0)
     assert not list(tmp_path.glob("censafe-ledger*"))
     for path in [*(tmp_path / "p").rglob("*"), *(tmp_path / "h").rglob("*")]:
         if path.suffix == ".parquet":
@@ -150,13 +145,11 @@ def test_a_test_key_spends_nothing_and_stamps_every_file(
             assert "NOT PRIVATE" in path.read_text(encoding="utf-8"), path
 
 
-def test_totals_of_a_test_key_decide_no_release(
-    censafe: CommandLine, runs: Runs, folders: SafetabFolders, tmp_path: Path
-) -> None:
+def test_totals_of_a_test_key_decide_no_release(runs: Runs, folders: SafetabFolders, tmp_path: Path) -> None:
     rehearsal = runs("safetab-p", folders.p, folders.data, "--test-key", 1)
     for place in (".", "tables", "tables/t1", "tables/t1/t1.csv"):
         t1 = rehearsal / place
-        done = censafe("run", "safetab-h", folders.h, folders.data, tmp_path / "h", "--t1", t1, ends=4)
+        done = folders.censafe("run", "h", tmp_path / "h", "--t1", t1, ends=4)
         assert "were made with a test key" in done.err
         assert "--test-key" in done.err
     assert not (tmp_path / "h").exists()
@@ -167,7 +160,7 @@ def test_exact_totals_decide_no_release(
     censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
 ) -> None:
     truth = tmp_path / "truth"
-    censafe("truth", "safetab-p", folders.p, folders.data, truth, "--confidential", ends=0)
+    folders.censafe("truth", "p", truth, "--confidential", ends=0)
     command = ("run", "safetab-h", folders.h, folders.data, tmp_path / "h")
     for t1 in (truth, truth / "tables" / "t1" / "t1.csv"):
         censafe(*command, "--t1", t1, ends=4, says="exact and confidential")
@@ -191,16 +184,16 @@ def test_the_same_command_again_measures_nothing(
 
 
 def test_the_same_persons_under_another_geography_are_the_same_dataset(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+    folders: SafetabFolders, tmp_path: Path
 ) -> None:
-    censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "one", ends=0)
+    folders.censafe("run", "p", tmp_path / "one", ends=0)
     folders.rewrite(blocks=[*data_rows()["blocks"], ["44", "005", "000900", "1000", "99999", "9999"]])
-    refused = censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "two", ends=3)
+    refused = folders.censafe("run", "p", tmp_path / "two", ends=3)
     assert "already spent rho = 6" in refused.err
     assert not (tmp_path / "two").exists()
-    same = censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "one", ends=2)
+    same = folders.censafe("run", "p", tmp_path / "one", ends=2)
     assert "another run (different public input)" in same.err
-    censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "two", "--spend-more", ends=0)
+    folders.censafe("run", "p", tmp_path / "two", "--spend-more", ends=0)
     assert stated(tmp_path / "censafe-ledger.jsonl") == [12]
 
 
@@ -219,13 +212,11 @@ def test_households_with_other_totals_are_the_same_dataset_and_another_run(
 
 @pytest.mark.parametrize(("us", "pr"), [("true", "false"), ("false", "true")])
 def test_the_united_states_and_puerto_rico_can_be_run_apart(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path, us: str, pr: str
+    folders: SafetabFolders, tmp_path: Path, us: str, pr: str
 ) -> None:
     flags = ("--set", f"run_us={us}", "--set", f"run_pr={pr}")
-    censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "p", *flags, ends=0)
-    censafe(
-        "run", "safetab-h", folders.h, folders.data, tmp_path / "h", *flags, "--t1", tmp_path / "p", ends=0
-    )
+    folders.censafe("run", "p", tmp_path / "p", *flags, ends=0)
+    folders.censafe("run", "h", tmp_path / "h", *flags, "--t1", tmp_path / "p", ends=0)
     kinds = {group[0] for group in t1_of(tmp_path / "p")}
     assert kinds == ({"USA", "STATE", "COUNTY", "TRACT"} if us == "true" else {"PR-STATE"})
     spent = stated(tmp_path / "censafe-ledger.jsonl")
@@ -316,7 +307,7 @@ def test_areas_of_the_same_blocks_agree_when_asked(runs: Runs, folders: SafetabF
 
 
 def test_groups_beyond_the_level_are_made_when_asked_and_households_leave_them_out(
-    censafe: CommandLine, runs: Runs, folders: SafetabFolders, tmp_path: Path
+    runs: Runs, folders: SafetabFolders, tmp_path: Path
 ) -> None:
     """Group 1005 is tabulated for nation and states only; county and tract 50001 are all of state 50."""
     command = ("safetab-p", folders.p, folders.data, "--test-key", 5, "--set", "coterminous=donor")
@@ -329,9 +320,7 @@ def test_groups_beyond_the_level_are_made_when_asked_and_households_leave_them_o
         "suppress": "both", "marked_negatives": "zero",
     }  # fmt: skip
     for name, t1 in (("plain", plain), ("wide", wide)):
-        censafe(
-            "run", "safetab-h", folders.h, folders.data, tmp_path / name, "--test-key", 5, "--t1", t1, ends=0
-        )
+        folders.censafe("run", "h", tmp_path / name, "--test-key", 5, "--t1", t1, ends=0)
     groups = [
         {(row["region_type"], row["region_id"], row["iteration"]) for row in pq.read_table(tmp_path / name / "tables.parquet").to_pylist()}
         for name in ("plain", "wide")
@@ -372,12 +361,10 @@ def test_counts_that_contradict_each_other_are_marked_in_a_folder_of_their_own(
     }
 
 
-def test_overrides_are_recorded_and_change_the_plan(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
-) -> None:
+def test_overrides_are_recorded_and_change_the_plan(folders: SafetabFolders, tmp_path: Path) -> None:
     out = tmp_path / "out"
     settings = ("--set", "budget.usa_2=1/3", "--set", "thresholds.usa_2=1,2,3", "--set", "max_race_codes=8")
-    censafe("run", "safetab-p", folders.p, folders.data, out, *settings, "--set", "run_pr=false", ends=0)
+    folders.censafe("run", "p", out, *settings, "--set", "run_pr=false", ends=0)
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["config"]["overrides"] == {
         "budget.usa_2": "1/3", "thresholds.usa_2": "1,2,3", "max_race_codes": "8", "run_pr": "false",
@@ -447,11 +434,9 @@ def test_weights_exist_where_variances_are_too_small_for_numbers(
     assert tables_of(weighted) == tables_of(plain)
 
 
-def test_published_totals_choose_the_tables_of_households(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
-) -> None:
+def test_published_totals_choose_the_tables_of_households(folders: SafetabFolders, tmp_path: Path) -> None:
     folders.configure("h", budget=EXACT)
-    censafe("run", "safetab-h", folders.h, folders.data, tmp_path / "out", "--test-key", 1, ends=0)
+    folders.censafe("run", "h", tmp_path / "out", "--test-key", 1, ends=0)
     tables = tmp_path / "out" / "tables"
     found: dict[str, dict[Group, dict[str, int]]] = {}
     for path in sorted(tables.rglob("*.csv")):
