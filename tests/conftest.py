@@ -87,13 +87,11 @@ def plain_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def censafe() -> CommandLine:
-    """The command line in this process."""
     return CommandLine()
 
 
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The embedded engine."""
     from censafe.tabulation.engine import connect
 
     engine = connect(tmp_path_factory.mktemp("engine"), threads=2)

@@ -2,15 +2,23 @@
 
 import csv
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from censafe.errors import CheckError, ConfigError
 from censafe.evaluation.tables.phsafe.truth import TruthRow, truth_tables
+from censafe.model import Neighbors
+from censafe.planning.prices.rows import plan_rows
 from censafe.population.households.source import open_population
+from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.definitions import phsafe_definitions
+from censafe.products.phsafe.plan import plan_release
+from censafe.products.phsafe.planner import paper, query_facts
 from censafe.tabulation.engine import connect
 from censafe.tabulation.tables.counting import CountAccumulator
+from support.phsafe_inputs import check, opened
 from support.shared import shared_data
 
 CASES = ["golden/case1", "golden/case2", "golden/case3", "golden/case4", "golden/case5", "end_to_end/test1"]
@@ -71,3 +79,122 @@ def test_the_synthetic_population_is_reproduced(states: tuple[str, ...], tmp_pat
         else:
             actual = actual_rows(rows)
         assert expected == actual, name
+
+
+# The Bureau's toy, golden and end-to-end inputs and the real-size population, as the specification says.
+
+
+TOY_STATES = ("01", "02", "44", "51")
+
+
+def states_of(relative: str) -> tuple[str, ...]:
+    return tuple(json.loads((shared_data(relative) / "config.json").read_text())["state_filter"])
+
+
+def test_the_toy_data_pass_without_strict() -> None:
+    report = check(shared_data("bureau/phsafe/toy"), states=TOY_STATES)
+    assert not report.fatal
+    assert report.regions == {"44"}
+
+
+def test_the_toy_data_keep_the_key_that_is_in_two_states() -> None:
+    with opened(shared_data("bureau/phsafe/toy"), states=TOY_STATES) as parts:
+        part = next(parts)
+        assert sorted(part.persons.MAFID.to_pyarrow().to_pylist()) == [100000001] * 3 + [100000002] * 2
+        assert sorted(part.units.MAFID.to_pyarrow().to_pylist()) == [100000001, 100000002]
+
+
+@pytest.mark.parametrize("case", range(1, 6))
+def test_golden_cases_pass_without_strict(case: int) -> None:
+    relative = f"bureau/phsafe/golden/case{case}"
+    report = check(shared_data(relative), states=states_of(relative))
+    assert not report.fatal
+    assert {f.rule for f in report.findings} - {"absent-state"} <= {f"C{number}" for number in range(1, 13)}
+
+
+def test_the_end_to_end_case_fails_on_its_region_and_reads_with_checks_off() -> None:
+    relative = "bureau/phsafe/end_to_end/test1"
+    folder, states = shared_data(relative), states_of(relative)
+    report = check(folder, states=states)
+    assert [(f.column, f.rule, f.rows) for f in report.findings if f.severity == "stop"] == [
+        ("REGIONCE", "domain", 1)
+    ]
+    assert check(folder, states=states, checks="off").findings == ()
+    with opened(folder, states=states) as parts:
+        part = next(parts)
+        kinds = {row["MAFID"]: row["RTYPE"] for row in part.units.to_pyarrow().to_pylist()}
+        geo = {row["MAFID"]: row["GEO_RTYPE"] for row in part.geo.to_pyarrow().to_pylist()}
+    assert (kinds[100000014], geo[100000014]) == (2, 4)
+
+
+@pytest.mark.parametrize("most", [None, 10_000])
+def test_the_population_of_two_states_passes_strict_validation(most: int | None) -> None:
+    folder = shared_data("population/households")
+    report = check(folder, states=("44", "50"), strict=True, max_persons=most)
+    assert report.findings == ()
+    with opened(folder, states=("44", "50"), max_persons=most) as parts:
+        counts = [tuple(t.count().to_pyarrow().as_py() for t in (p.persons, p.units, p.geo)) for p in parts]
+    assert tuple(map(sum, zip(*counts, strict=True))) == (46_156, 21_987, 21_987)
+
+
+# The PHSafe paper's Table 10, from the shipped configuration, digit for digit.
+
+
+TABLE = "bureau/paper_tables/phsafe_table10.csv"
+
+
+def test_table_10_is_reprinted_byte_for_byte() -> None:
+    printed = shared_data(TABLE).read_bytes()
+    assert printed == paper(load_phsafe_config("sdhc-us")).encode()
+
+
+def test_the_plan_shows_the_same_digits() -> None:
+    config = load_phsafe_config("sdhc-us")
+    rows = [row for row in plan_rows(plan_release(config), query_facts(config)) if not row.derived]
+    shown = [
+        [
+            row.facts.table,
+            "NA" if row.facts.tau is None else str(row.facts.tau),
+            row.facts.label,
+            str(row.facts.target),
+            row.loss_text(Neighbors.ADD_REMOVE),
+            row.loss_text(Neighbors.REPLACE),
+        ]
+        for row in rows
+    ]
+    with shared_data(TABLE).open(encoding="utf-8", newline="") as stream:
+        _, *printed = csv.reader(stream)
+    assert printed == shown
+
+
+def test_every_target_is_met_to_its_printed_precision() -> None:
+    config = load_phsafe_config("sdhc-us")
+    for row in plan_rows(plan_release(config), query_facts(config)):
+        if row.facts.target is not None and row.moe is not None:
+            assert abs(row.moe - row.facts.target) / row.facts.target < 0.01  # 0.000022 prints two digits
+
+
+def test_a_budget_that_is_not_its_targets_is_named() -> None:
+    config = load_phsafe_config("sdhc-us", {"budget.PH3.state_A-G": "0.6", "budget.PH7.usa_*": "0.002618"})
+    with pytest.raises(CheckError) as caught:
+        paper(config)
+    assert "PH3.state_A-G: target 20 asks for rho 0.662976" in str(caught.value)
+    assert "PH7.usa_*: target 500 asks for rho 0.002619" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "message"),
+    [
+        ("sdhc-pr", {}, "no moe_target is stored"),
+        ("sdhc-us", {"sensitivity": "household-local"}, "not zcdp and household-local"),
+        ("sdhc-us", {"privacy_definition": "puredp"}, "not puredp and bureau"),
+    ],
+)
+def test_configurations_without_the_table(name: str, overrides: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        paper(load_phsafe_config(name, overrides))
+
+
+def test_production_totals() -> None:
+    assert Fraction("1.257281") == plan_release(load_phsafe_config("sdhc-us")).total
+    assert Fraction("1.226649") == plan_release(load_phsafe_config("sdhc-pr")).total

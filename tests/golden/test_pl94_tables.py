@@ -12,11 +12,13 @@ from censafe.geography.area_names import AreaNames
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import PL94_PR
 from censafe.model.sparse import SparseLevel
-from censafe.population.blocks.layout import pl94_layout
+from censafe.population.blocks.layout import BlockData, pl94_layout
 from censafe.population.blocks.source import read_blocks
 from censafe.publication.atomic import sha256_file
+from censafe.publication.microdata.histograms import write_histograms
 from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
-from support.histograms import PL94, public_level
+from support.histograms import PL94, public_level, units_table, write_table
+from support.microdata import check_pl94_persons, check_pl94_units, write_pl94_persons, write_pl94_units
 from support.pl94_items import ITEMS, NAMES, items_of
 from support.shared import shared_data
 
@@ -126,3 +128,76 @@ def test_tables_have_the_codes_that_join_them(providence, tmp_path):
         assert table["GISJOIN"].to_pylist()[0] == f"G{codes[0][:2]}0{codes[0][2:5]}0{codes[0][5:]}"
         assert table["NAME"].to_pylist()[0] == "Block Group 1, here"
         assert set(table["NAME"].to_pylist()[1:]) == {""}
+
+
+# Published redistricting data through all files of TopDown and back: nothing is lost on the way.
+
+
+LAYOUT = pl94_layout(PL94, PL94_PR)
+
+
+@pytest.fixture(scope="module")
+def records_of_providence() -> BlockData:
+    return read_blocks(shared_data("population/pl94_ri2018"), LAYOUT)
+
+
+def _occupied(data) -> np.ndarray:
+    node = np.repeat(np.arange(data.units.nodes), np.diff(data.units.node_ptr))
+    return np.bincount(node, data.units.count * (data.units.cell == 1), data.units.nodes).astype(int)
+
+
+def _write_units(folder, data) -> None:
+    write_table(
+        folder / "units.parquet",
+        units_table(data.persons.geounits.tolist(), data.facilities.tolist(), _occupied(data)),
+    )
+
+
+def _require_same(expected, actual) -> None:
+    for name in ("geounits", "node_ptr", "cell", "count"):
+        assert np.array_equal(getattr(expected.persons, name), getattr(actual.persons, name))
+        assert np.array_equal(getattr(expected.units, name), getattr(actual.units, name))
+    assert np.array_equal(expected.facilities, actual.facilities)
+
+
+def test_block_histograms_written_are_an_input_again(records_of_providence, tmp_path):
+    write_histograms(
+        tmp_path / "histogram.parquet", public_level(records_of_providence.persons), schema="pl94_persons"
+    )
+    _write_units(tmp_path, records_of_providence)
+    _require_same(records_of_providence, read_blocks(tmp_path, LAYOUT))
+
+
+def test_microdata_are_an_input_of_records(records_of_providence, tmp_path):
+    import pyarrow as pa
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+
+    write_pl94_persons(tmp_path / "persons.txt", public_level(records_of_providence.persons))
+    text = pa.string()
+    columns = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
+    table = pc.read_csv(
+        tmp_path / "persons.txt",
+        parse_options=pc.ParseOptions(delimiter="|"),
+        convert_options=pc.ConvertOptions(column_types=dict.fromkeys(columns, text)),
+    ).to_pydict()
+    geocode = ["".join(parts) for parts in zip(*(table[name] for name in columns), strict=True)]
+    records = {"geocode": geocode}
+    for name, column, first in (
+        ("hhgq", "GQTYPE_PL", 0),
+        ("votingage", "VOTING_AGE", 1),
+        ("hispanic", "CENHISP", 1),
+        ("cenrace", "CENRACE", 1),
+    ):
+        records[name] = np.array(table[column]) - first
+    pq.write_table(pa.table(records), tmp_path / "histogram.parquet")
+    _write_units(tmp_path, records_of_providence)
+    _require_same(records_of_providence, read_blocks(tmp_path, LAYOUT))
+
+
+def test_microdata_of_persons_and_units_pass_their_checks(records_of_providence, tmp_path):
+    persons, units = public_level(records_of_providence.persons), public_level(records_of_providence.units)
+    assert write_pl94_persons(tmp_path / "p", persons) == 29_225
+    assert write_pl94_units(tmp_path / "u", units, records_of_providence.facilities) == 11_425 + 9
+    check_pl94_persons(tmp_path / "p", persons)
+    check_pl94_units(tmp_path / "u", units, records_of_providence.facilities)

@@ -1,7 +1,7 @@
 """Coverage of the S-DHC intervals on a synthetic nation, 200 repetitions, against what is predicted for its true counts.
 
 Prediction: coverage at a true count over sigma, by integration over the noise; the specification tabulates this integral at
-eight points (``tests/unit/estimation/sdhc/test_coverage.py`` holds it within 0.005 there). Intervals with their own ends are
+eight points (``tests/unit/estimation/sdhc/test_posteriors.py`` holds it within 0.005 there). Intervals with their own ends are
 compared with it as it stands; published intervals, whose ends are rounded outwards, with the integral with the same rounding.
 False alarms: with more than 2,800 cells and 200 repetitions a standard error is below 0.0004, so that 0.01 is missed once in
 10^100. Smallest defect: 0.01 of coverage; swapping the two predictions, or 88% intervals, are found.

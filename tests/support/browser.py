@@ -69,17 +69,14 @@ class ExplorerPage:
         return self.page.locator(f'[data-row="{row}"] [data-column="{column}"]')
 
     def type(self, row: str, column: str, text: str) -> None:
-        """Type into a field and press Enter."""
         target = self.field(row, column)
         target.fill(text)
         target.press("Enter")
 
     def value(self, row: str, column: str) -> str:
-        """What a field shows."""
         return str(self.field(row, column).input_value())
 
     def total(self, name: str = "whole release") -> str:
-        """The total that is shown."""
         return str(self.page.locator(f'[data-total="{name}"] input').input_value())
 
     def saved(self, button: str) -> bytes:

@@ -19,16 +19,12 @@ LEVELS = ("usa_A-G", "usa_H,I", "usa_*", "state_A-G", "state_H,I", "state_*")
 
 @dataclass(frozen=True)
 class Outcome:
-    """Exit code and what was printed."""
-
     code: int
     out: str
     err: str
 
 
 class CommandLine:
-    """Calls ``censafe`` with arguments."""
-
     def __call__(
         self,
         *arguments: object,
@@ -57,7 +53,6 @@ class CommandLine:
 
 
 def levels_of(table: str) -> tuple[str, ...]:
-    """Names of a table's levels."""
     return tuple(level for level in LEVELS if level.endswith("*")) if table in ("PH2", "PH6") else LEVELS
 
 
@@ -81,6 +76,5 @@ def everyone_config(*, budget: float = 1.0) -> dict[str, Any]:
 
 
 def write_config(path: Path, config: dict[str, Any]) -> Path:
-    """Write a configuration as JSON."""
     path.write_text(json.dumps(config), encoding="utf-8")
     return path

@@ -7,8 +7,6 @@ Edit = Callable[[dict[str, Any]], object]
 
 
 def put(*path: str, value: object) -> Edit:
-    """Set the value at a key path."""
-
     def edit(document: dict[str, Any]) -> None:
         for name in path[:-1]:
             document = document[name]
@@ -18,8 +16,6 @@ def put(*path: str, value: object) -> Edit:
 
 
 def drop(*path: str) -> Edit:
-    """Remove a key path."""
-
     def edit(document: dict[str, Any]) -> None:
         for name in path[:-1]:
             document = document[name]

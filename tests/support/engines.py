@@ -136,7 +136,6 @@ class SailServer:
         _await(self.port, self._process)
 
     def kill(self) -> None:
-        """End it without warning."""
         self._process.kill()
         self._process.wait(30)
 

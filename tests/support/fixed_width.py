@@ -29,14 +29,12 @@ def home_1940(
 def person_1940(
     serial: int, age: object = "030", race: object = 1, hispan: object = 0, record: str = "P"
 ) -> str:
-    """A person record."""
     return line(IPUMS_WIDTH, {0: record, 7: f"{serial:08d}", 73: age, 84: race, 88: hispan})
 
 
 def unit_2020(
     mafid: object, persons: int, block: str, *, rtype: object = 2, vacs: object = 0, quarters: str = ""
 ) -> str:
-    """A unit record."""
     return line(
         UNIT_WIDTH,
         {0: rtype, 1: mafid, 17: f"{persons:05d}", 32: vacs, 33: quarters, 37: f"{block:<22}"},
@@ -46,7 +44,6 @@ def unit_2020(
 def person_2020(
     mafid: object, age: object = 30, hispanic: object = 1, race: object = "01", quarters: str = "000"
 ) -> str:
-    """A person record."""
     return line(PERSON_WIDTH, {0: "3", 1: mafid, 23: f"{age:>3}", 47: hispanic, 81: race, 87: quarters})
 
 

@@ -28,7 +28,6 @@ def answers_of(query: CellQuery, histogram: np.ndarray) -> np.ndarray:
 
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> Path:
-    """One Parquet file with these columns."""
     pq.write_table(pa.table(dict(columns)), path)
     return path
 
@@ -51,7 +50,6 @@ def flat_index(schema: Schema, levels: Sequence[int]) -> int:
 
 
 def dense(histograms: Any, cells: int) -> np.ndarray:
-    """Sparse histograms as a matrix, geounits by cells."""
     out = np.zeros((histograms.nodes, cells), np.int64)
     node = np.repeat(np.arange(histograms.nodes), np.diff(histograms.node_ptr))
     np.add.at(out, (node, histograms.cell), histograms.count)

@@ -37,7 +37,6 @@ def make_plan(
 
 
 def open_ledger(path, **options):
-    """The ledger at ``path`` with the label ``toy``."""
     return Ledger.open(path, label="toy", **options)
 
 

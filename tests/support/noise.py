@@ -34,7 +34,6 @@ GOLDEN_TABLES = (
 
 
 def law(kind: str, parameter: str | int) -> NoiseLaw:
-    """A noise law from text."""
     return (
         NoiseLaw.gaussian(Fraction(parameter))
         if kind == "gaussian"

@@ -16,12 +16,10 @@ class StageListener(SilentObserver):
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time one stage."""
         self._running.append(name)
         with super().stage(name):
             yield
         self._running.pop()
 
     def advance(self, share: float, total: int = 0, noun: str = "") -> None:
-        """Keep it."""
         self.shares.setdefault(self._running[-1], []).append((share, total, noun))

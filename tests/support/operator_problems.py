@@ -114,8 +114,6 @@ def start(problem: PassProblem) -> Dual:
 
 @dataclass(frozen=True, eq=False)
 class Climbed:
-    """The end of a climb."""
-
     dual: Dual
     x: np.ndarray  # (C, K)
     missed: float

@@ -36,7 +36,6 @@ DEFENSES: Final = ("swap:LO", "swap:HI", "round:3", "round:5", "suppress:thresho
 
 
 def censafe(*arguments: object) -> None:
-    """A command, as a fixture of a whole session can run it."""
     root.main([str(one) for one in arguments], prog_name="censafe", standalone_mode=False)
 
 
@@ -128,8 +127,6 @@ class PageKinds:
         return self.folder(product, make)
 
     def table_evaluation(self, product: str) -> Path:
-        """Its evaluation."""
-
         def make(out: Path) -> None:
             censafe("evaluate", *self._table_words(product, out), "--trials", 2)
 

@@ -64,8 +64,6 @@ class Unit:
 
 @dataclass(frozen=True)
 class Records:
-    """A population."""
-
     persons: tuple[Person, ...]
     units: tuple[Unit, ...]
 
@@ -263,7 +261,6 @@ class Reading:
 
 
 def same_exact(one: Loaded, two: Loaded) -> bool:
-    """Whether everything that is published exactly is the same."""
     if not np.array_equal(one.facts.facilities, two.facts.facilities):
         return False
     for name in one.exact:

@@ -5,11 +5,9 @@ from pathlib import Path
 
 
 def csv_rows(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
-    """The rows of a file by their columns."""
     with path.open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream, delimiter=delimiter))
 
 
 def piped_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a file in the Bureau's layout."""
     return csv_rows(path, "|")

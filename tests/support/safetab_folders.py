@@ -123,8 +123,6 @@ def bureau_config(kind: Kind, *, budget: float = 1.0, definition: str = "zcdp") 
 
 @dataclass(frozen=True)
 class SafetabFolders:
-    """Where the inputs of both products are."""
-
     p: Path
     h: Path
     data: Path
@@ -134,7 +132,6 @@ class SafetabFolders:
         return CommandLine()(verb, f"safetab-{kind}", getattr(self, kind), self.data, *words, **checks)
 
     def rewrite(self, **tables: Rows) -> None:
-        """Write some tables of the data folder again."""
         write_input(self.data, tables)
 
     def configure(self, kind: Kind, **changes: Any) -> Path:

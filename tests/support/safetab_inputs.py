@@ -74,14 +74,12 @@ def header_of(name: str) -> tuple[str, ...]:
 
 
 def write_text(path: Path, name: str, rows: Rows, newline: str = "\n", start: str = "") -> None:
-    """Write a table as pipe-delimited text."""
     lines = ["|".join(row) for row in [list(header_of(name)), *rows]]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes((start + newline.join(lines) + newline).encode())
 
 
 def write_parquet(path: Path, name: str, rows: Rows, row_group: int = 2) -> None:
-    """Write a table as Parquet of text columns."""
     columns = dict(zip(header_of(name), zip(*rows, strict=True), strict=True))
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table({k: pa.array(v) for k, v in columns.items()}), path, row_group_size=row_group)

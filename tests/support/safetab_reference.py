@@ -187,7 +187,6 @@ def noiseless_households(
 
 
 def areas_of(world: World) -> Areas:
-    """The world's geography as the package has it."""
     keys = [int(block.state + block.county + block.tract + block.block) for block in world.blocks]
     return Areas(
         np.array(keys, np.int64),
@@ -198,7 +197,6 @@ def areas_of(world: World) -> Areas:
 
 
 def typed_records(world: World, *, batches: int = 1) -> tuple[GroupedRecords, np.ndarray]:
-    """The world's records sorted by block, and their combinations."""
     codes: dict[tuple[int, ...], int] = {}
     rows = []
     for record in world.records:
@@ -222,7 +220,6 @@ def typed_records(world: World, *, batches: int = 1) -> tuple[GroupedRecords, np
 
 
 def counter_of(world: World, *, batches: int = 1) -> GroupCounter:
-    """The package's counter of a world."""
     records, combos = typed_records(world, batches=batches)
     return GroupCounter(areas_of(world), world.universe, combos, records)
 

@@ -42,7 +42,6 @@ GOOD = {
 
 
 def write_parameters(folder: Path, *, newline: str = "\n", bom: bool = False, **changed: list[str]) -> Path:
-    """Write the four parameter files, some of them with other lines."""
     folder.mkdir(exist_ok=True)
     for name, lines in {**GOOD, **changed}.items():
         text = newline.join([*lines, ""])

@@ -50,7 +50,6 @@ def histograms_of_run(out: Path, histogram: str, levels: dict[str, np.ndarray]) 
 
 
 def entries(level: SparseLevel) -> dict[tuple[str, int], int]:
-    """Counts by geocode and cell."""
     node = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr))
     keys = zip(level.geounits[node].tolist(), level.cell.tolist(), strict=True)
     return dict(zip(keys, level.count.tolist(), strict=True))

@@ -34,7 +34,6 @@ def sixteen_counts(table: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write_sixteen(folder: Path, table: str) -> Path:
-    """A data folder for the configuration blocks-16."""
     geocodes, counts = sixteen_counts(table)
     block, cell = np.nonzero(counts)
     folder.mkdir(parents=True)
@@ -46,7 +45,6 @@ def write_sixteen(folder: Path, table: str) -> Path:
 
 
 def write_vermont(folder: Path) -> Path:
-    """A data folder for ``pl94-us`` with ``measure=units``."""
     table = pq.read_table(shared_data("population/vt2010_blocks.parquet"))
     none = {f"gq{kind}": np.zeros(table.num_rows, np.int64) for kind in range(1, 8)}
     folder.mkdir(parents=True)
@@ -70,7 +68,6 @@ def tract_counts() -> tuple[dict[str, list[Any]], np.ndarray, np.ndarray]:
 
 
 def write_illinois(folder: Path) -> Path:
-    """A data folder for the configuration pl94-tracts."""
     tracts, counts, quarters = tract_counts()
     split = np.stack([impute_quarters(cells, row) for cells, row in zip(counts, quarters, strict=True)])
     tract, cell = np.nonzero(split.reshape(len(split), -1))

@@ -35,8 +35,6 @@ class Records:
 
 @dataclass(frozen=True)
 class Tables:
-    """Typed tables in a backend."""
-
     persons: Any
     units: Any
     geo: Any
@@ -45,7 +43,6 @@ class Tables:
 
 
 def typed(records: Records, backend: Any) -> Tables:
-    """The rows as tables of ``backend``."""
     pairs = zip(
         (records.persons, records.units, records.geo),
         (PERSON_COLUMNS, UNIT_COLUMNS, GEO_COLUMNS),

@@ -190,7 +190,6 @@ RUNS: dict[str, tuple[str, str, dict[str, object], Any]] = {
 
 
 def write_run(folder: Path, kind: str) -> Path:
-    """A folder of the kind."""
     product, config, settings, layout = RUNS.get(kind, RUNS["pl94"])
     form: Any = "csv" if layout in ("phsafe", "safetab") else "parquet"
     chosen, out = api.configuration(product, config, settings), folder / "run"

@@ -34,7 +34,6 @@ def run(name: str, change: tuple[str, str] | None) -> dict[str, Any]:
 
 
 def check(name: str, found: dict[str, Any], folder: Path) -> None:
-    """What a notebook found out is so."""
     if name == "my_school_district":
         assert len(found["districts"]) > 1
         assert all(row["low"] <= row["estimate"] <= row["high"] for row in found["children"])

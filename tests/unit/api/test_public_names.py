@@ -1,14 +1,21 @@
 """The public interface: what is listed, what it says of itself, and how quickly it is there."""
 
+import ast
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import censafe
 from censafe.api import comparisons, estimates, options, plans
+from censafe.cli.faults import in_options
+from censafe.errors import CensafeError, UsageError
+from support.commands import CommandLine
+from support.sources import modules
 
 FUNCTIONS = [name for name in censafe.__all__ if inspect.isfunction(getattr(censafe, name))]
 CLASSES = [name for name in censafe.__all__ if inspect.isclass(getattr(censafe, name))]
@@ -78,3 +85,104 @@ def test_a_configuration_is_read_without_the_compiler_solvers_or_readers() -> No
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not done.stdout.split()
+
+
+# What people write first, and what they are told: found in dry runs of new users.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("plan", "sdhc-us"), "'sdhc-us' is a configuration of phsafe; write phsafe sdhc-us."),
+        (("plan", "sdhc"), "'sdhc' is not one of 'phsafe', 'safetab-p', 'safetab-h', 'topdown'."),
+        (("truth", "pl94-us"), "'pl94-us' is not one of 'phsafe', 'safetab-p', 'safetab-h'."),
+    ],
+)
+def test_a_configuration_in_the_place_of_its_product(
+    censafe: CommandLine, arguments: tuple[str, ...], message: str
+) -> None:
+    censafe(*arguments, ends=2, says=message)
+
+
+def test_a_folder_of_text_files_under_the_reader_of_the_production(
+    censafe: CommandLine, tmp_path: Path
+) -> None:
+    done = censafe("run", "phsafe", "sdhc-us", tmp_path, tmp_path / "out", "--quiet", ends=1)
+    assert "add --set reader=csv" in done.err
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: censafe.plan("sdhc-us"), "'sdhc-us' is not a configuration; write censafe.configuration"),  # type: ignore[arg-type]
+        (lambda: censafe.release("sdhc-us", "data", "out"), "is not a configuration"),  # type: ignore[arg-type]
+        (lambda: censafe.validate("sdhc-us", "data"), "is not a configuration"),  # type: ignore[arg-type]
+        (lambda: censafe.evaluate("sdhc-us", "data", "out"), "is not a configuration"),  # type: ignore[arg-type]
+        (lambda: censafe.noise(100, 10), r"give censafe\.NoiseLaw\.gaussian"),  # type: ignore[arg-type]
+        (lambda: censafe.choropleth({"44": 1.0}, "none.shp", title="Error"), "there is no such file"),
+    ],
+)
+def test_a_name_in_the_place_of_an_object(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(CensafeError, match=message):
+        call()
+
+
+def test_tables_do_not_replace_the_list_of_areas_they_are_made_for(
+    censafe: CommandLine, tmp_path: Path
+) -> None:
+    areas = tmp_path / "districts.csv"
+    areas.write_text("GEOID,district\n440010001001000,1\n")
+    done = censafe("tables", tmp_path, "--table", "P1", "--areas", areas, "--out", areas, ends=2)
+    assert f"{areas}: --out is the file of --areas, which would be lost; name another file" in done.err
+    assert areas.read_text() == "GEOID,district\n440010001001000,1\n"
+
+
+# Messages name arguments as Python has them; the command line writes them as its options.
+
+
+OPTION = re.compile(r"(?<![\w`])--(?!set\b)[a-z]")
+
+
+def options_in_messages(tree: ast.Module) -> list[str]:
+    """What is raised and names an option, other than in a whole command or behind ``--set``."""
+    return [
+        text
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Raise)
+        for part in ast.walk(node)
+        if isinstance(part, ast.Constant) and isinstance(text := part.value, str) and OPTION.search(text)
+    ]
+
+
+def test_no_message_outside_the_command_line_names_an_option() -> None:
+    trees = [tree for name, tree in modules() if "cli" not in Path(name).parts]
+    found = [text for tree in trees for text in options_in_messages(tree)]
+    commands = [text for text in found if "censafe " in text]
+    assert commands == found
+
+
+def test_arguments_that_do_not_go_together(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^`areas_of`: files of the layout pl94"):
+        censafe.synthesize(tmp_path / "a", persons=1000, states=["44"], layout="pl94", areas_of=5)
+    with pytest.raises(UsageError, match=r"^`queries` belongs to `intervals`"):
+        censafe.estimate_public("topdown", tmp_path, tmp_path / "b", source="e2e-1940", queries=["P2"])
+    with pytest.raises(UsageError, match=r"^`names`: phsafe knows the names"):
+        censafe.estimate_public("phsafe", tmp_path, tmp_path / "c", names=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("`t1`: leave it out", "--t1: leave it out"),
+        ("`true_units` and `published_units` go together", "--true-units and --published-units go together"),
+        ("`configuration` or `parameters`", "--config or --config"),
+        ("a file `A b`", "a file `A b`"),
+    ],
+)
+def test_the_command_line_writes_options(text: str, expected: str) -> None:
+    assert expected == in_options(text)
+
+
+def test_the_command_line_names_the_option(censafe: CommandLine) -> None:
+    done = censafe("plan", "phsafe", "sdhc-us", "--total", "1", ends=2)
+    assert "Error: --total is the budget for --maximize accuracy; give both" in done.err

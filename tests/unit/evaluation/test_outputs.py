@@ -1,7 +1,12 @@
 """Original and protected counts side by side say which area and which answer they are about."""
 
-import numpy as np
+from pathlib import Path
 
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from censafe.evaluation.confidential import save_figure
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.outputs import side_by_side
 from censafe.evaluation.topdown.evaluation import answer_labels
@@ -24,3 +29,18 @@ def test_long_rows_have_words_and_wide_columns_have_short_names() -> None:
     assert side_by_side(cells, answer_labels(query), ["", ""], given)[0]["NAME"].to_pylist() == ["Here"] * 2
     assert wide is not None
     assert wide.column_names == ["geocode", "GEOID", "GISJOIN", "NAME", "votingage0_sf", "votingage0_dp", "votingage1_sf", "votingage1_dp"]  # fmt: skip
+
+
+# Figures that compare with the truth.
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_the_same_figure_has_the_same_bytes(tmp_path: Path, ending: str) -> None:
+    for name in ("first", "second"):
+        figure = Figure()
+        figure.subplots().plot([1, 2, 3])
+        (tmp_path / name).mkdir()
+        save_figure(tmp_path / name / f"a.{ending}", figure, "title")
+    assert (tmp_path / "first" / f"a.{ending}").read_bytes() == (
+        tmp_path / "second" / f"a.{ending}"
+    ).read_bytes()

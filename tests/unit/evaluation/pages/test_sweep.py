@@ -1,9 +1,15 @@
 """The page of a sweep where measured losses or those of the noise are 0 or not known."""
 
+from itertools import combinations
 from typing import Any
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
+from censafe.evaluation.pages.figures_sweep import draw_error_by_budget, draw_trade
+from censafe.evaluation.pages.page import draw_levels
+from censafe.evaluation.pages.pair import draw_bars
 from censafe.evaluation.pages.sweep import _bias_exhibit, _hidden
 
 
@@ -48,3 +54,55 @@ def test_the_axis_of_figure_3_reaches_to_the_means_and_draws_none_at_its_edge() 
     assert high == -low
     drawn = [line.get_ydata() for line in figure.axes[0].lines if line.get_marker() == "D"]
     assert [list(one) for one in drawn if len(one)] == [[-90.0], [-400.0], [1.0]]
+
+
+# Figures of several panels: the title of a panel stands apart from the words under the one above it.
+
+
+PLACES = ("State", "County", "Block_Group")
+ROWS = [(3.0, 2.0, 4.0), (2.0, 1.0, 3.0), (1.0, 0.5, 1.5)]
+TITLES = ("total", "voting age", "Hispanic origin by race", "all")
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        draw_levels({title: {"topdown": ROWS} for title in TITLES}, PLACES, {"topdown": "published"}),
+        draw_bars({title: {"published": ROWS, "june": ROWS} for title in TITLES}, PLACES),
+    ],
+    ids=["levels", "vintages"],
+)
+def test_titles_stand_apart_from_the_panel_above(figure: Figure) -> None:
+    FigureCanvasAgg(figure).draw()
+    above, below = figure.axes[0], figure.axes[2]
+    words = min(label.get_window_extent().y0 for label in above.get_xticklabels())
+    assert words - below.title.get_window_extent().y1 > 0.1 * figure.dpi
+
+
+# Figures of a sweep: names of points do not cover each other.
+
+
+def test_names_of_points_that_lie_close_do_not_cover_each_other() -> None:
+    topdown = [
+        {"epsilon": 8.0, "epl": 0.82, "median_ae": 1.0},
+        {"epsilon": 1.0, "epl": 0.5, "median_ae": 5.0},
+    ]
+    samples = [
+        {"sample_pct": share, "epl": epl, "median_ae": error}
+        for share, epl, error in ((75.0, 0.8, 1.35), (85.0, 1.05, 1.0), (90.0, 1.06, 0.78), (5.0, 0.1, 9.0))
+    ]
+    figure = draw_trade(topdown, samples, "e")
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert len(boxes) == 6
+    assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
+
+
+def test_budgets_are_the_ticks_of_their_axis() -> None:
+    rows = [
+        {"stat": "TC", "level": "County", "epsilon": epsilon, "mean_ae": 10 / epsilon}
+        for epsilon in (0.25, 4.0, 8.0)
+    ]
+    figure = draw_error_by_budget(rows, ["County"], "e")
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["0.25", "4", "8"]

@@ -1,14 +1,21 @@
 """Block histograms from columns: what is read, and that everything wrong is told at once without values."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from censafe.errors import DataError, StorageError
+from censafe.errors import CensafeError, DataError, StorageError
+from censafe.geography.area_tables import column_names, read_table
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US, LevelRule
+from censafe.population.blocks.columns import batches
 from censafe.population.blocks.layout import e2e_layout, pl94_layout
 from censafe.population.blocks.source import read_blocks
+from censafe.population.files.delimited import csv_relation
+from censafe.population.files.relation import TableFiles
+from censafe.population.findings import Finding
+from censafe.publication.measurements.geography import read_exact_totals
 from support.histograms import E2E, PL94, dense, flat_index, units_table, write_table
 from support.shared import shared_data
 from support.topdown_shared import tract_counts, write_illinois
@@ -311,3 +318,28 @@ def test_names_of_columns_that_are_no_text_are_a_finding(tmp_path):
 def test_geocodes_that_lost_a_zero_are_told_from_those_of_other_places(tmp_path, code, rule):
     units = {**UNITS, "geocode": [*BLOCKS[:2], code]}
     assert rule in _problems(_folder(tmp_path, units=units), pl94_layout(PL94, PL94_US))
+
+
+# First lines that are no headers are findings, not faults of the program.
+
+
+TEXTS = {
+    "lines end as on old computers": b"geocode,cell,count\r4400103010011000,1,2\r",
+    "a name without an end": b"geocode,cell,count," + b"x" * 200_000 + b"\n1,2,3,4\n",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_headers_that_cannot_be_parsed_are_findings(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "histogram.csv"
+    path.write_bytes(TEXTS[text])
+    found: list[Finding] = []
+    assert list(batches(path, (("geocode", "cell", "count"),), (), found)) == []
+    assert [one.severity for one in found] == ["stop"]
+    relation = csv_relation(TableFiles("persons", "text", (path,), "persons"))
+    assert relation.findings
+    for read in (read_table, column_names):
+        with pytest.raises(DataError, match=r"histogram\.csv"):
+            read(path, "the list")
+    with pytest.raises(CensafeError):
+        read_exact_totals(path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from censafe.population.synthetic import kernels, population
+import censafe
+from censafe.errors import StorageError
+from censafe.population.synthetic import kernels, population, writing
 from censafe.population.synthetic import structures as words
 from censafe.population.synthetic import writing as text
+from censafe.population.synthetic.mark import MARK
 from censafe.population.synthetic.plan import make_plan, share_out
 from censafe.population.synthetic.population import draw_people
 from censafe.population.synthetic.shipped import chances, counties, marginals, race_codes, synthetic_states
@@ -228,3 +233,24 @@ def test_share_out_adds_up_and_stays_near(total: int, weights: list[float]) -> N
     assert parts.sum() == total
     assert (parts >= 0).all()
     assert np.abs(parts - exact).max() <= 1.0 + 1e-6 * total
+
+
+# The mark of a synthetic population is written before the folder has its name: there is no population without it.
+
+
+@pytest.mark.parametrize("layout", ["phsafe", "pl94", "dhc", "cef"])
+def test_a_population_whose_mark_cannot_be_written_is_not_there(
+    layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+
+        def full(folder: Path) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        patch.setattr(writing, "write_mark", full)
+        with pytest.raises(StorageError, match="nothing was left under this name"):
+            censafe.synthesize(out, persons=300, states=["44"], layout=layout)
+        assert list(tmp_path.iterdir()) == []
+    censafe.synthesize(out, persons=300, states=["44"], layout=layout)
+    assert (out / MARK).is_file()

@@ -1,15 +1,19 @@
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from censafe.model import NoiseLaw
 from censafe.privacy.noise import tables as alias_module
 from censafe.privacy.noise.enclosures import Magnitudes
-from censafe.privacy.noise.tables import build_alias
+from censafe.privacy.noise.tables import NoiseTable, build_alias
 from censafe.privacy.noise.weights import IntegerWeights, integer_weights
-from support.noise import GOLDEN_TABLES, law
+from censafe.products.phsafe.config import load_phsafe_config
+from censafe.products.phsafe.plan import plan_release
+from support.noise import GOLDEN_TABLES, folded_probabilities, law
 
 SOME_LAW = Magnitudes(Fraction(1), Fraction(1), folded=True)
 
@@ -68,3 +72,31 @@ def test_the_audit_sees_a_moved_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alias_module, "_walker", off_by_one)
     with pytest.raises(ArithmeticError, match="does not carry"):
         build_alias(integer_weights(Magnitudes.of(law("gaussian", 4))))
+
+
+# Tables of every law that a shipped configuration draws, against direct sums at 300 bits.
+
+
+SENSITIVITIES = ("bureau", "household-local", "household-local-bounded")
+
+
+def shipped_laws() -> list[NoiseLaw]:
+    """Laws of all shipped configurations under every sensitivity, without repeats."""
+    laws: dict[NoiseLaw, None] = {}
+    for name in ("sdhc-us", "sdhc-pr"):
+        for sensitivity in SENSITIVITIES:
+            plan = plan_release(load_phsafe_config(name, {"sensitivity": sensitivity}))
+            laws.update({query.law: None for part in plan.parts for query in part.queries})
+    return list(laws)
+
+
+@pytest.mark.parametrize("noise", shipped_laws(), ids=lambda noise: f"{noise.kind}-{noise.parameter}")
+def test_table_masses_are_the_floors_of_direct_sums(noise: NoiseLaw) -> None:
+    table = NoiseTable.for_law(noise)
+    assert table.shift == 0
+    with mpmath.workprec(300):
+        floors = [int(mpmath.floor(mpmath.ldexp(p, 63))) for p in folded_probabilities(noise, 100)]
+    while not floors[-1]:
+        floors.pop()
+    assert tuple(floors) == table.weights.counts
+    assert sum(floors) + table.weights.residual == 1 << 63

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from scipy.optimize import milp
 
-from censafe.estimation.topdown.relations.fitting import RelatedCells, meet_relations, missed_by_relation
+from censafe.estimation.topdown.relations.fitting import (
+    BalancedRecords,
+    RelatedCells,
+    meet_relations,
+    missed_by_relation,
+)
 from censafe.estimation.topdown.relations.kernels import ANY, EQUAL, FREE, MOST, OPEN, Rules
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
@@ -195,3 +200,54 @@ def test_a_block_without_records_misses_what_it_must() -> None:
         tree, level_of_records(tree.leaf.geounits, [[], [1]]), cells, target(3, 2), slack=0
     )
     assert missed_by_relation(found.sums, target(3, 2), cells.rules)[:, 0].tolist() == [3, 0]
+
+
+# Sums by class of chosen records are brought back by exchanges inside of blocks, which leave every sum of a block's variants.
+
+
+CLASS_FRAMES = 4
+"""A frame is a class, 0 or 1, and a sex: cells are 2 x frame, and 1 more for a chosen record."""
+
+
+def balanced_cells(alike: np.ndarray) -> RelatedCells:
+    """As many chosen records as a target, of two variants."""
+    cell = np.arange(CLASS_FRAMES * 2, dtype=np.int32)
+    rules = Rules(
+        np.arange(2, dtype=np.int32), np.array([[0, 0], [1, 0]], np.int64), np.array([EQUAL, FREE]),
+        np.ones(2, np.int64), np.ones((CLASS_FRAMES, 2), np.bool_), np.arange(2, dtype=np.int32)[None, :].copy(), np.ones(1),
+    )  # fmt: skip
+    frame = np.arange(CLASS_FRAMES, dtype=np.int32)
+    balanced = BalancedRecords(np.array([False, True]), frame // 2, alike.astype(np.int32))
+    return RelatedCells(cell // 2, cell % 2, cell.reshape(CLASS_FRAMES, 2), np.zeros(2, np.int32), cell, rules, balanced)  # fmt: skip
+
+
+def chosen_of(cells: RelatedCells, found: SparseLevel) -> list[int]:
+    """Chosen records by class."""
+    own = np.repeat(found.cell, found.count)
+    return np.bincount(own[own % 2 == 1] // 4, minlength=2).tolist()
+
+
+def blocks(own: list[list[int]]) -> SparseLevel:
+    return level_of_records(np.array([f"1{n:03d}" for n in range(len(own))]), own)
+
+
+def test_classes_of_chosen_records_are_brought_back_in_other_blocks() -> None:
+    """The first block must choose its only record, of class 0, and the second one give up its, of class 1; the third can exchange."""
+    before = blocks([[0], [5], [1, 4]])
+    tree = build_spine(before.geounits, (LevelRule("State", 1), LevelRule("Block", 4)))
+    target = np.array([[1, 0], [0, 0], [1, 0]], np.int64)
+    cells = balanced_cells(np.zeros(CLASS_FRAMES))
+    found = meet_relations(tree, before, cells, target, slack=0)
+    assert (found.exchanged, chosen_of(cells, found.blocks)) == (1, chosen_of(cells, before))
+    assert found.sums[:, 0].tolist() == [1, 0, 1]
+    apart = meet_relations(tree, before, replace(cells, balanced=None), target, slack=0)
+    assert (apart.exchanged, chosen_of(cells, apart.blocks)) == (0, [2, 0])
+
+
+def test_records_that_must_be_alike_do_not_exchange_where_they_differ() -> None:
+    before = blocks([[0], [5], [1, 4]])
+    tree = build_spine(before.geounits, (LevelRule("State", 1), LevelRule("Block", 4)))
+    target = np.array([[1, 0], [0, 0], [1, 0]], np.int64)
+    assert (
+        meet_relations(tree, before, balanced_cells(np.arange(CLASS_FRAMES)), target, slack=0).exchanged == 0
+    )

@@ -1,5 +1,6 @@
 """Linear estimates on the tree against generalized least squares of all cells at once."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,11 @@ from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
 from censafe.estimation.topdown.whole_tree.downward import pooled
+from censafe.estimation.topdown.whole_tree.information import pooled_objectives
 from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from censafe.geography.spines.tree import Spine, SpineLevel
+from censafe.model.topdown.families import AnswerReads
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 from support.linear_trees import (
     CELLS,
     LABELS,
@@ -183,3 +188,221 @@ def test_once_the_parent_is_known_the_whole_tree_says_no_more_than_what_is_below
         found = own + v @ together @ (known - lower.sum(axis=0))
         wanted = np.kron(small.members[depth][child], np.eye(CELLS)) @ whole
         np.testing.assert_allclose(wanted, found, rtol=1e-7, atol=1e-7)
+
+
+# Answers pooled with those below, query by query: the best linear unbiased objective where children are alike, unbiased with exact variances anywhere.
+
+
+POOLED_CELLS = 6
+POOLED_LABELS = (
+    np.arange(POOLED_CELLS, dtype=np.int32),
+    np.array([0, 0, 1, 1, 2, 2], np.int32),
+    np.array([0, 1, 0, 1, 0, 1], np.int32),
+)
+NAMES = ("detailed", "pairs", "parity")
+ALL = [(query, answer) for query, label in enumerate(POOLED_LABELS) for answer in range(int(label.max()) + 1)]
+
+
+def spine(parents: list[np.ndarray]) -> Spine:
+    levels = []
+    for depth, parent in enumerate(parents):
+        edges = np.zeros(len(parent) + 1, np.int64)
+        if depth + 1 < len(parents):
+            edges = np.searchsorted(parents[depth + 1], np.arange(len(parent) + 1)).astype(np.int64)
+        levels.append(SpineLevel(str(depth), 2, "", np.arange(len(parent)), parent.astype(np.int32), edges))
+    return Spine(tuple(levels))
+
+
+def measured(
+    rng: np.random.Generator, nodes: int, variances: np.ndarray, kinds: np.ndarray
+) -> LevelObjective:
+    values = [rng.integers(-40, 40, (nodes, int(label.max()) + 1)) for label in POOLED_LABELS]
+    return LevelObjective.of(POOLED_LABELS, variances, values, kinds.astype(np.int32))
+
+
+def equations(objective: LevelObjective, node: int) -> tuple[np.ndarray, np.ndarray]:
+    """H and b of a geounit, from all answers that the source gathers."""
+    query = np.array([one for one, _ in ALL], np.int32)
+    answer = np.array([one for _, one in ALL], np.int32)
+    wanted = AnswerReads(np.array([0, 1]), np.array([node]), np.array([0, len(ALL)]), query, answer)
+    values, weights = objective.source.gather(wanted), objective.weights[objective.kinds[node]]
+    h, b = np.zeros((POOLED_CELLS, POOLED_CELLS)), np.zeros(POOLED_CELLS)
+    for (one, number), value in zip(ALL, values.tolist(), strict=True):
+        row = (POOLED_LABELS[one] == number).astype(float)
+        h += weights[one] * np.outer(row, row)
+        b += weights[one] * value * row
+    return h, b
+
+
+def lower(
+    tree: Spine, objectives: list[LevelObjective], depth: int, node: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Best linear unbiased: information and right side of a geounit, dense."""
+    h, b = equations(objectives[depth], node)
+    level = tree.levels[depth]
+    children = range(int(level.first_child[node]), int(level.first_child[node + 1]))
+    if len(children):
+        parts = [lower(tree, objectives, depth + 1, child) for child in children]
+        precision = np.linalg.inv(sum(np.linalg.inv(one) for one, _ in parts))
+        h, b = h + precision, b + precision @ sum(np.linalg.solve(one, right) for one, right in parts)
+    return h, b
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_children_that_are_alike_but_for_a_number_give_the_best_objective(
+    seed: int,
+) -> None:
+    """Queries in the same proportions at all levels, budgets that differ by a number between geounits."""
+    rng = np.random.default_rng(seed)
+    parents = [np.array([-1]), np.array([0, 0, 0]), np.array([0, 0, 1, 2, 2, 2, 2])]
+    tree, shares = spine(parents), rng.uniform(1, 20, len(NAMES))
+    own = [
+        measured(rng, len(parent), np.outer(rng.uniform(0.5, 4, 2), shares), rng.integers(0, 2, len(parent)))
+        for parent in parents
+    ]
+    found = pooled_objectives(tree, [NAMES] * 3, own)
+    for depth, parent in enumerate(parents):
+        for node in range(len(parent)):
+            for made, dense in zip(equations(found[depth], node), lower(tree, own, depth, node), strict=True):
+                assert np.allclose(dense, made, rtol=1e-10, atol=1e-10)
+
+
+def test_every_answer_is_the_weighted_mean_with_its_variance_where_budgets_and_queries_differ() -> None:
+    """A geounit without own answers takes those below, an only child without any leaves its parent as it is, an unknown query the own answers."""
+    rng = np.random.default_rng(4)
+    parents = [np.array([-1]), np.array([0, 0]), np.array([0, 0, 1])]
+    tree = spine(parents)
+    variances = [rng.uniform(1, 20, (3, len(NAMES))) for _ in parents]
+    variances[1][2] = variances[2][2] = np.inf
+    kinds = [np.array([0]), np.array([2, 1]), np.array([0, 1, 2])]
+    own = [measured(rng, len(p), v, k) for p, v, k in zip(parents, variances, kinds, strict=True)]
+    names = [NAMES, NAMES, ("detailed", "other", "parity")]
+    found = pooled_objectives(tree, names, own)
+    for query in range(len(NAMES)):
+        known: list[list[tuple[np.ndarray, float]]] = [[], [], []]
+        for depth in (2, 1, 0):
+            for node in range(len(parents[depth])):
+                below = (
+                    [one for one, parent in enumerate(parents[depth + 1]) if parent == node]
+                    if depth < 2
+                    else []
+                )
+                parts = [known[depth + 1][one] for one in below]
+                if depth == 1 and query == 1:
+                    parts = []
+                y, v = (
+                    own[depth].source.values[query][node].astype(float),
+                    variances[depth][kinds[depth][node], query],
+                )  # type: ignore[attr-defined]
+                t = sum(one[1] for one in parts) if parts else np.inf
+                w = 1 / v + 1 / t
+                z = (y / v + (sum(one[0] for one in parts) / t if np.isfinite(t) else 0)) / w if w else y * 0
+                known[depth].append((z, 1 / w if w else np.inf))
+        for depth, node in itertools.chain.from_iterable(
+            [(depth, node) for node in range(len(parents[depth]))] for depth in range(3)
+        ):
+            value, variance = known[depth][node]
+            answers = found[depth].source.answers(query, node, node + 1, np.arange(len(value)))[0]
+            weight = found[depth].weights[found[depth].kinds[node], query]
+            assert np.allclose(value, answers, rtol=1e-12, atol=1e-12)
+            assert np.isclose(0 if np.isinf(variance) else 1 / variance, weight, rtol=1e-12)
+
+
+# Redistricting cells: four blocks of 16 by 16 against the published form with one 64 by 64 matrix of a race and the sum over races.
+
+
+PERSONS = shipped_schemas()["pl94-persons"]
+QUERIES = tuple(
+    PERSONS.query(text)
+    for text in (
+        "total", "cenrace", "hispanic", "votingage", "hhinstlevels", "hhgq", "hispanic * cenrace", "votingage * cenrace",
+        "votingage * hispanic", "votingage * hispanic * cenrace", "detailed",
+    )
+)  # fmt: skip
+HHGQ, VOTING, HISPANIC, RACE = np.indices(PERSONS.schema.shape).reshape(4, -1)
+RACE_CELLS, RACES = 32, 63
+ALLOWED = PERSONS.allowed()
+PARENTS = (np.array([-1]), np.zeros(3, np.int64), np.array([0, 0, 0, 1, 1, 2]))
+
+
+def maps(weights: np.ndarray) -> np.ndarray:
+    """Precision of own answers on pairs of a race's cells and the sums over races, shape (64, 64)."""
+    same, summed = np.zeros((RACE_CELLS, RACE_CELLS)), np.zeros((RACE_CELLS, RACE_CELLS))
+    for query, weight in zip(QUERIES, weights, strict=True):
+        label = query.label.reshape(RACE_CELLS, RACES)
+        agree = weight * (label[:, :1] == label[None, :, 0])
+        if (label[:, 0] == label[:, 1]).all():
+            summed += agree
+        else:
+            same += agree
+    return np.block([[same, summed], [np.zeros_like(same), same + RACES * summed]])
+
+
+def inverse(form: np.ndarray, support: np.ndarray) -> np.ndarray:
+    both = np.flatnonzero(np.tile(support, 2))
+    found = np.zeros_like(form)
+    found[np.ix_(both, both)] = np.linalg.inv(form[np.ix_(both, both)])
+    return found
+
+
+def act(form: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """The map on all cells, through the cells of each race and their sums."""
+    pairs = np.vstack([cells, np.repeat(cells.sum(axis=1, keepdims=True), RACES, axis=1)])
+    return (form @ pairs)[:RACE_CELLS]
+
+
+def right_side(values: list[np.ndarray], weights: np.ndarray, node: int) -> np.ndarray:
+    found = np.zeros(RACE_CELLS * RACES)
+    for query, weight, answers in zip(QUERIES, weights, values, strict=True):
+        found += weight * answers[node][query.label]
+    return found.reshape(RACE_CELLS, RACES)
+
+
+def test_the_blocks_are_the_published_form() -> None:
+    rng = np.random.default_rng(11)
+    levels, given = [], []
+    held = rng.random((6, 8)) < 0.5
+    held[:, 0] = True
+    facilities = [
+        held.any(axis=0)[None],
+        np.array([held[PARENTS[2] == node].any(axis=0) for node in range(3)]),
+        held,
+    ]
+    labels = [query.label for query in QUERIES]
+    blocks = CellBlocks.of(PERSONS.schema.shape, labels, (ALLOWED, HHGQ))
+    assert (blocks.combinations, blocks.sizes) == (16, (2, 63))
+    for parent, kinds in zip(PARENTS, facilities, strict=True):
+        variances = rng.uniform(0.5, 300, len(QUERIES))
+        values = [rng.integers(-99, 999, (len(parent), query.answers)).astype(np.int32) for query in QUERIES]
+        support = kinds[:, HHGQ] & ALLOWED
+        given.append((1 / variances, values, support[:, RACE == 0]))
+        own = LevelObjective.of(labels, variances, values)
+        places = np.array([support[node][blocks.order].reshape(16, -1)[:, 0] for node in range(len(parent))])
+        levels.append(TreeLevel(f"level {len(levels)}", own, parent, places))
+    found = lower_estimates(blocks, levels)
+    covariance: dict[tuple[int, int], np.ndarray] = {}
+    estimate: dict[tuple[int, int], np.ndarray] = {}
+    for depth in (2, 1, 0):
+        weights, values, support = given[depth]
+        for node in range(len(PARENTS[depth])):
+            precision, right = maps(weights), right_side(values, weights, node)
+            below = np.zeros_like(precision)
+            if depth < 2:
+                children = np.flatnonzero(PARENTS[depth + 1] == node)
+                below = inverse(sum(covariance[depth + 1, child] for child in children), support[node])
+                right = right + act(below, sum(estimate[depth + 1, child] for child in children))
+            form = inverse(precision + below, support[node])
+            covariance[depth, node], estimate[depth, node] = form, act(form, right)
+            own = found[depth]
+            pattern = own.pattern[node]
+            unit = np.zeros((RACE_CELLS, RACES))
+            unit[2, 7] = 1.0  # a cell of households, which may hold records everywhere
+            for vector in (unit, np.ones((RACE_CELLS, RACES))):
+                wanted = act(form, vector).ravel()
+                spread = blocks.spread(vector.reshape(1, -1))
+                cells = blocks.flat(blocks.apply(own.covariance[pattern][None], spread))[0]
+                np.testing.assert_allclose(wanted, cells, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
+            if own.right is not None:
+                whole = act(below, sum(estimate[depth + 1, child] for child in children)).ravel()
+                cells = blocks.flat(own.right[node : node + 1])[0]
+                np.testing.assert_allclose(whole, cells, rtol=1e-9, atol=1e-9 * np.abs(whole).max())
