@@ -48,7 +48,14 @@ if TYPE_CHECKING:
         release,
         validate,
     )
-    from censafe.api.tables import replicate, table_names, tables, write_segments, write_tables
+    from censafe.api.tables import (
+        area_map,
+        replicate,
+        table_names,
+        tables,
+        write_segments,
+        write_tables,
+    )
     from censafe.estimation.topdown.least_squares.problem import ParentProblem
     from censafe.estimation.topdown.least_squares.solve import ParentSolver
     from censafe.model.plan import NoiseLaw
@@ -92,7 +99,7 @@ _NAMES = {
         "release",
         "validate",
     ),
-    "api.tables": ("replicate", "table_names", "tables", "write_segments", "write_tables"),
+    "api.tables": ("area_map", "replicate", "table_names", "tables", "write_segments", "write_tables"),
     f"{_SOLVING}.problem": ("ParentProblem",),
     f"{_SOLVING}.solve": ("ParentSolver",),
     "model.plan": ("NoiseLaw",),
@@ -113,6 +120,7 @@ __all__ = [
     "Reading",
     "Release",
     "SyntheticData",
+    "area_map",
     "attack_power",
     "card",
     "certificate",

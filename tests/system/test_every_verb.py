@@ -1,5 +1,6 @@
 """Every verb on every kind of schema and of folder does its work, or says in words why it does not."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import censafe as api
 from support.commands import CommandLine, Outcome
 from support.histograms import write_table
+from support.own_records import text_of, write_country
 
 PLACE, AGE = '{ name = "place", levels = 2 }', '{ name = "age", levels = 3 }'
 CELLS = {PLACE: 2, AGE: 3}
@@ -69,7 +71,7 @@ NO_TABLES, NO_PERSONS = (
     "holds no histogram of the DHC",
     "allowed: a CSV or Parquet file with the columns block, sex",
 )
-# C: configuration, D: data, R: the run, E: the evaluation, O: a new folder. A verb that works, or its exit code and words.
+# C: configuration, D: data, R: the run, E: the evaluation, O: a new folder, S: polygons, M: a picture, Z: a list of areas. A verb that works, or its exit code and words.
 OWN: dict[str, tuple[int, str]] = {
     "validate topdown C D": (0, ""),
     "run topdown C D R --test-key 1 --set noisy_measurements=stored": (0, ""),
@@ -91,6 +93,16 @@ OWN: dict[str, tuple[int, str]] = {
     "tables R --query age --geography county": (2, "Allowed: "),
     "card R --geoid 10": (2, "no area of this run has this code"),
     "card R --geoid 1001 --out O": (0, ""),
+    "map R --query total --geography block --shapes S --out M": (0, ""),
+    "map R --query total --geography block --shapes S --area-property none --out M": (
+        1,
+        "no feature has the code of its area in none",
+    ),
+    "map R --query age --geography block --shapes S --out M": (
+        1,
+        "it has no total. Allowed as --line: age 0, age 1, age 2",
+    ),
+    "map R --query total --geography block --out M": (2, "a map needs polygons of the areas"),
     "replicate R --count 2": (0, ""),
     "run topdown C D O --test-key 1 --published-data": (0, ""),
     "truth topdown C D O --confidential": (2, "'topdown' is not one of"),
@@ -111,6 +123,57 @@ OWN_ONCE: dict[str, tuple[int, str]] = {
 }
 
 
+# Records of one's own, whose areas have codes of any text.
+RECORDS: dict[str, tuple[int, str]] = {
+    "read D --config C": (0, ""),
+    "validate topdown C D": (0, ""),
+    "plan topdown C D": (0, ""),
+    "run topdown C D R --test-key 1": (0, ""),
+    "card R --geoid Nord": (2, "neither linear estimates of queries nor replicates"),
+    "estimate R --intervals --simulations 0 --areas Z": (0, "10 of 20 rows are of no area of the level Grid of this run, such as N0:E 0"),
+    "tables R --query sex --areas Z": (0, "10 of 20 rows"),
+    "tables R --query sex --areas Z --intervals linear": (2, "have intervals of --replicates"),
+    "tables R --query sex --geography region": (0, ""),
+    "card R --geoid Nord --out O": (0, ""),
+    "card R --geoid Île --shapes S --area-property kod --out O": (0, ""),
+    "card R --geoid Sud --out O": (2, "no area of this run has this code"),
+    "card R --areas Z --out O": (0, "10 of 20 rows"),
+    "map R --query total --geography region --shapes S --area-property kod --out M": (0, ""),
+    "map R --query total --geography grid --shapes S --area-property kod --out M": (1, "areas have no polygon"),
+    "map R --query total --areas Z --shapes S --area-property kod --out M": (1, "2 of 2 areas have no polygon"),
+    "evaluate topdown C D E --runs 1 --workers 1 --areas Z": (0, "10 of 20 rows"),
+    "evaluate uncertainty R O --runs 2 --workers 1": (0, ""),
+    "evaluate semantics topdown C O": (0, ""),
+    "evaluate pair D R O --config C": (1, "no input file"),
+    "evaluate pair R R O --config C": (0, ""),
+    "plan topdown C R": (0, ""),
+    "certificate R --out O": (0, ""),
+    "replicate R --count 2": (0, ""),
+    "attack reconstruct D O": (1, NO_PERSONS),
+    "attack rank D O": (1, NO_PERSONS),
+    "attack compare D O --defense round:5": (1, NO_PERSONS),
+    "estimate R --tables P1": (2, "counts nothing that fills census tables"),
+}  # fmt: skip
+
+
+def write_polygons(path: Path, **codes: str) -> Path:
+    """Squares side by side, each with a code in a property."""
+    features = [
+        {
+            "type": "Feature",
+            "properties": {name: code},
+            "geometry": {
+                "type": "Polygon",
+                "coordinates": [[[x, 60], [x + 1, 60], [x + 1, 61], [x, 61], [x, 60]]],
+            },
+        }
+        for name, own in codes.items()
+        for x, code in enumerate(own.split())
+    ]
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}), encoding="utf-8")
+    return path
+
+
 def outcome(command: CommandLine, words: str, places: dict[str, Path], number: int) -> Outcome:
     places = places | {"O": places["R"].parent / f"out{number}"}
     return command(*(places.get(word, word) for word in words.split()))
@@ -127,6 +190,7 @@ def test_every_verb_on_a_schema(censafe: CommandLine, tmp_path: Path, schema: st
     write_world(tmp_path, **SCHEMAS[schema])
     names = {"C": "own.toml", "D": "data", "R": "run", "E": "evaluated"}
     places = {letter: tmp_path / name for letter, name in names.items()}
+    places |= {"S": write_polygons(tmp_path / "s.json", GEOID="1001"), "M": tmp_path / "map.svg"}
     verbs = OWN | OWN_ONCE if schema == "without facilities" else OWN
     if schema == "no persons":  # nothing is measured, and what reads the data says why
         verbs = {
@@ -136,6 +200,19 @@ def test_every_verb_on_a_schema(censafe: CommandLine, tmp_path: Path, schema: st
         }
         verbs["plan topdown C"] = (0, "")
     for number, (words, (code, message)) in enumerate(verbs.items()):
+        done = outcome(censafe, words, places, number)
+        assert (done.code, message in done.err) == (code, True), (words, done.err)
+
+
+@pytest.mark.usefixtures("plain_figures")
+def test_every_verb_on_records_of_ones_own(censafe: CommandLine, tmp_path: Path) -> None:
+    names = {"C": "own.toml", "D": "data", "R": "run", "E": "evaluated", "M": "map.png", "Z": "zones.csv"}
+    places = {letter: tmp_path / name for letter, name in names.items()}
+    write_country(places["D"], places["C"])
+    places["S"] = write_polygons(tmp_path / "s.geojson", kod="Nord Île")
+    rows = [(region, f"N{east}:E {north}", f"é{north}") for region in ("Nord", "Île") for east in range(5) for north in range(2)]  # fmt: skip
+    places["Z"].write_text(text_of(rows, header=("Région", "grid", "zone")), encoding="utf-8")
+    for number, (words, (code, message)) in enumerate(RECORDS.items()):
         done = outcome(censafe, words, places, number)
         assert (done.code, message in done.err) == (code, True), (words, done.err)
 
@@ -165,6 +242,7 @@ ON_FOLDERS: dict[str, tuple[str, ...]] = {
     "tables R --table P1 --geography state --intervals linear": ("whose tables are in", "whose tables are in", "", NO_TABLES, "no linear estimates", EVALUATION, NO_RESULTS),
     "tables R --table P1 --geography state --intervals replicates": ("whose tables are in", "whose tables are in", "for intervals of replicates", NO_TABLES, "replicates", EVALUATION, NO_RESULTS),
     "tables R --segments O": ("whose tables are in", "whose tables are in", "Demographic and Housing", NO_TABLES, "Demographic and Housing", EVALUATION, NO_RESULTS),
+    "map R --table P1 --geography state --shapes S --out M": ("whose tables are in", "whose tables are in", "", NO_TABLES, "", EVALUATION, NO_RESULTS),
     "card R --geoid 44 --out O": ("whose tables are in", "whose tables are in", "for intervals of replicates", NO_TABLES, "neither linear estimates", EVALUATION, NO_RESULTS),
     "certificate R --out O": (*(NO_ANONYMITY,) * 4, MANIFEST_FILE, EVALUATION, MANIFEST_FILE),
     "evaluate uncertainty R O --runs 2 --workers 1": (MARGINS, MARGINS, "", "", MANIFEST, EVALUATION, MANIFEST),
@@ -207,7 +285,8 @@ def write_run(folder: Path, kind: str) -> Path:
 @pytest.mark.usefixtures("plain_figures")
 @pytest.mark.parametrize("kind", FOLDERS)
 def test_every_verb_on_a_folder(censafe: CommandLine, tmp_path: Path, kind: str) -> None:
-    places = {"R": write_run(tmp_path, kind)}
+    places = {"R": write_run(tmp_path, kind), "M": tmp_path / "map.svg"}
+    places["S"] = write_polygons(tmp_path / "s.json", GEOID="44")
     for number, (words, messages) in enumerate(ON_FOLDERS.items()):
         message = messages[FOLDERS.index(kind)]
         done = outcome(censafe, words, places, number)

@@ -6,12 +6,13 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 import censafe as api
-from censafe.errors import DataError, UsageError
+from censafe.errors import ConfigError, DataError, UsageError
 from support.commands import CommandLine
 from support.own_records import own_config, text_of, write_country
 
@@ -176,3 +177,37 @@ def test_tables_have_the_polygons_of_own_codes(estimated: Path, tmp_path: Path) 
     table = pq.read_table(out)
     assert table.column("geometry").null_count == 0
     assert table.num_rows == 2
+
+
+def test_maps_have_the_numbers_of_tables_under_own_codes(
+    estimated: Path, tmp_path: Path, censafe: CommandLine
+) -> None:
+    shapes = polygons(tmp_path, "Nord", "Île", "Süd")
+    rows = api.tables(estimated, (), "region", query="sex").arrow.to_pylist()
+    women = {row["NAME"]: row["value"] for row in rows if row["label"] == "female"}
+    options = ("--geography", "region", "--shapes", shapes, "--area-property", "kod")
+    done = censafe("map", estimated, "--query", "sex", "--line", "Female", *options, "--out", tmp_path / "m.svg")  # fmt: skip
+    assert done.code == 0, done.err
+    least, most = sorted(women, key=women.__getitem__)
+    numbers = f"2 of 3 areas have a value, from {women[least]:,} ({least}) to {women[most]:,} ({most})"
+    assert f"Map: NOT PRIVATE: female (sex). {numbers}" in done.out
+    assert numbers in (tmp_path / "m.svg").read_text(encoding="utf-8")
+    assert api.area_map(estimated, ["R1"], "region", shapes=shapes, area_property="kod", title="All").alt.startswith("Map: NOT PRIVATE: All. 2 of 3")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"query": "sex"}, "it has no total. Allowed as `line`: female, male"),
+        ({"query": "sex", "line": "femal"}, "there is no line 'femal'. Did you mean 'female'?"),
+        ({"query": ["sex", "age"]}, "a map shows one table of one kind of areas, not 2 of 1"),
+        ({"query": "total", "intervals": "replicates"}, "leave out `wide` and `intervals`"),
+    ],
+)
+def test_maps_of_more_than_one_number_are_refused(
+    estimated: Path, tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
+    shapes = polygons(tmp_path, "Nord", "Île")
+    with pytest.raises((ConfigError, UsageError)) as error:
+        api.area_map(estimated, (), "region", shapes=shapes, area_property="kod", **options)
+    assert words in str(error.value)

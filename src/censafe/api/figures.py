@@ -198,8 +198,6 @@ def choropleth(
         >>> choropleth({"44001": 12.0, "44003": 30.5}, file, title="Error of the total", unit="persons").alt
         'Map: Error of the total, persons. 2 of 2 areas have a value, from 12 (44001) to 30.5 (44003); the median is 21.2.'
     """
-    import numpy as np
-
     from censafe.products.topdown.census_tables.shapes import read_shapes
 
     outlines = read_shapes(Path(shapes), area_property)
@@ -212,6 +210,13 @@ def choropleth(
         raise UsageError(
             f"{shapes}: none of its {len(outlines.polygons):,} areas has a value; codes of both must be the same, such as 44007"
         )
+    return map_figure(known, outlines, title, unit)
+
+
+def map_figure(known: Mapping[str, float], outlines: AreaShapes, title: str, unit: str) -> Figure:
+    """A map of the areas that have a polygon, one at least of them with a number."""
+    import numpy as np
+
     numbers = np.array(list(known.values()))
     breaks = np.unique(np.quantile(numbers, np.linspace(0, 1, _CLASSES + 1)))
     least, most = min(known, key=known.__getitem__), max(known, key=known.__getitem__)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -20,6 +21,7 @@ from censafe.model.observer import SilentObserver, work_done
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from censafe.api.figures import Figure
     from censafe.model.cells.lines import CensusTable
     from censafe.model.observer import Observer
     from censafe.products.topdown.census_tables.source import Geography, TableSource
@@ -210,6 +212,79 @@ def write_tables(
     with choices.observer.stage(_stage_of(chosen)):
         write_pieces(path, _pieces(source, chosen, places[0], choices))
     return (path,)
+
+
+@public
+def area_map(
+    run: str | Path,
+    table: Sequence[str] = (),
+    geography: str | None = None,
+    *,
+    line: str = "",
+    title: str = "",
+    **options: Unpack[TableKeywords],
+) -> Figure:
+    """A map of one line of a table by area, in five classes of equally many areas.
+
+    Args:
+        run: see :func:`tables`.
+        table: the name of one table; none with a `query` or a `tables_file`.
+        geography: see :func:`tables`.
+        line: label of the line, such as ``Female``, with those above where several have it (``Total!!Female``), or its variable; the total, or the only line,
+            without.
+        title: of the map; the line and the table without.
+        options: the same; ``shapes`` are the polygons with the codes of the areas, those of the records where a run has such; ``areas`` without, where these are polygons.
+
+    Raises:
+        ConfigError: there is no such table or line.
+        UsageError: no polygons, no or several tables, or see :func:`tables`.
+        DataError: no polygon has the code of an area.
+        StorageError: there is no finished run, or a file cannot be read.
+
+    Source: see :func:`choropleth`.
+
+    Example:
+        >>> area_map("no-run", "P1", "county", shapes="counties.geojson")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        censafe.errors.StorageError: ...
+    """
+    from censafe.api.figures import map_figure
+    from censafe.products.topdown.census_tables.shapes import read_shapes
+    from censafe.products.topdown.census_tables.writing import line_number
+
+    choices = _TableOptions.of(options)
+    polygons = choices.areas if choices.shapes is None and choices.points is not None else choices.shapes
+    if choices.wide or choices.intervals:
+        raise UsageError("a map shows one number by area; leave out `wide` and `intervals`")
+    if polygons is None:
+        raise UsageError(
+            "a map needs polygons of the areas; give them as `shapes`, or as `areas` with `points`"
+        )
+    with choices.observer.stage("read"):
+        source, chosen, places = _chosen_tables(Path(run), table, geography, choices)
+        outlines = read_shapes(Path(polygons), choices.area_property)
+    if len(chosen) != 1 or len(places) != 1:
+        raise UsageError(
+            f"a map shows one table of one kind of areas, not {len(chosen)} of {len(places)}; name a table or a `query`, and a `geography` or a list of one column"
+        )
+    ((shown,), (place,)) = chosen, places
+    number = line_number(shown, line)
+    codes = source.codes_of(place).tolist()
+    if words := outlines.without(str(polygons), codes):
+        choices.observer.remark(words)
+    with choices.observer.stage("1 map"):
+        values = [float(row[number]) for _, rows in source.values(shown, place) for row in rows]
+        known = {
+            code: value
+            for code, value in zip(codes, values, strict=True)
+            if code in outlines.polygons and isfinite(value)
+        }
+        if not known:
+            raise UsageError(f"table {shown.name}: no area has a number of this line")
+        stamp = f"{source.stamp}: " if source.stamp else ""
+        label = shown.lines[number].label.rstrip(":")
+        return map_figure(known, outlines, f"{stamp}{title or f'{label} ({shown.title})'}", "")
 
 
 @public

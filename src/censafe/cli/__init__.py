@@ -40,6 +40,7 @@ VERBS = {
     "evaluate": "Measure the error of protected counts, and privacy protection in practice.",
     "explore": "Open an interactive page of budgets and margins of error; reads no data.",
     "ledger": "Show or verify the ledger of all privacy-loss budget spent.",
+    "map": "Draw a map of one number by area from the published counts of a finished run.",
     "plan": "Show cost, variance and margin of error of every table; reads no data.",
     "read": "Say what a configuration reads of files of your own; spends no budget.",
     "replicate": "Rerun a finished run on its published counts, to estimate their error.",
@@ -51,7 +52,7 @@ VERBS = {
 }
 
 
-_FOLDERS = dict.fromkeys(("card", "replicate", "tables"), "public.")
+_FOLDERS = dict.fromkeys(("card", "map", "replicate", "tables"), "public.")
 """Folders, with a dot, of the verbs that have one."""
 
 

@@ -147,6 +147,48 @@ area_property_option = click.option(
     help="Property of the polygons (--areas, --shapes) that holds the codes of the areas [default: the first of GEOID, GEOID20, code or name "
     "that every feature has].",
 )
+chosen_cells_options = together(
+    click.option(
+        "--query",
+        "query",
+        multiple=True,
+        metavar="QUERY",
+        help="Attributes and recodes of the schema joined by *, such as 'age * sex', total or detailed: a table with a line for each combination; repeatable.",
+    ),
+    click.option(
+        "--histogram",
+        metavar="NAME",
+        help="Histogram that --query counts [default: the first that has its attributes].",
+    ),
+    click.option(
+        "--where",
+        metavar="CONDITION",
+        help="Condition on records of --query, by number or label: 'sex=female & age=1-4'.",
+    ),
+    click.option(
+        "--tables-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="TOML with tables of your own, under [tables.NAME] as in a configuration: a title, a universe, a histogram, and lines with conditions.",
+    ),
+    click.option(
+        "--geography",
+        metavar="LEVEL",
+        help="us, state, county, tract, block_group or block; of a run folder also place, cousub or aiannh (American Indian, Alaska Native and Hawaiian areas); of "
+        "a run with schemas of its own, a level of its configuration.",
+    ),
+    click.option(
+        "--areas",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="User-defined areas: text (comma, pipe, tab or semicolon), Parquet or a zip of one, with a block column (GEOID, GEOID20, GISJOIN, BLOCKID or geocode; of a run on records "
+        "of your own also the column with their codes) and a column with the area code.",
+    ),
+    points_option,
+    area_property_option,
+    click.option("--state", metavar="CODE", help="Two-digit FIPS code, to restrict the output to one state."),
+)
+"""Which tables, and for which areas, beside tables by name."""
 estimates_options = together(
     click.option(
         "--estimates",

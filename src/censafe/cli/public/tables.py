@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import area_property_option, estimates_options, points_option, quiet_option
+from censafe.cli.options import chosen_cells_options, estimates_options, quiet_option
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
@@ -23,44 +23,7 @@ from censafe.cli.summary import json_option, show_summary
     metavar="TABLE",
     help="Table, such as P12; repeatable [default: all that RUN allows].",
 )
-@click.option(
-    "--query",
-    "query",
-    multiple=True,
-    metavar="QUERY",
-    help="Attributes and recodes of the schema joined by *, such as 'age * sex', total or detailed: a table with a line for each combination; repeatable.",
-)
-@click.option(
-    "--histogram",
-    metavar="NAME",
-    help="Histogram that --query counts [default: the first that has its attributes].",
-)
-@click.option(
-    "--where",
-    metavar="CONDITION",
-    help="Condition on records of --query, by number or label: 'sex=female & age=1-4'.",
-)
-@click.option(
-    "--tables-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="TOML with tables of your own, under [tables.NAME] as in a configuration: a title, a universe, a histogram, and lines with conditions.",
-)
-@click.option(
-    "--geography",
-    metavar="LEVEL",
-    help="us, state, county, tract, block_group or block; of a run folder also place, cousub or aiannh (American Indian, Alaska Native and Hawaiian areas); of "
-    "a run with schemas of its own, a level of its configuration.",
-)
-@click.option(
-    "--areas",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="User-defined areas: text (comma, pipe, tab or semicolon), Parquet or a zip of one, with a block column (GEOID, GEOID20, GISJOIN, BLOCKID or geocode) and a column with the area code.",
-)
-@points_option
-@area_property_option
-@click.option("--state", metavar="CODE", help="Two-digit FIPS code, to restrict the output to one state.")
+@chosen_cells_options
 @click.option(
     "--wide",
     is_flag=True,

@@ -75,8 +75,8 @@ class AreaShapes:
             DataError: none of them has one.
 
         Example:
-            >>> AreaShapes({"1": ()}).without("a.geojson", ["01", "1"])
-            'a.geojson: 1 of 2 areas have no polygon, such as 01.'
+            >>> AreaShapes({"1": (), "2": ()}).without("a.geojson", ["01", "2"])
+            'a.geojson: 1 of 2 areas have no polygon, such as 01; the codes of 1 lost their leading zeros in the polygons.'
         """
         missing = [code for code in codes if code not in self.polygons]
         if not missing:

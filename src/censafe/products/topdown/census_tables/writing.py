@@ -14,11 +14,12 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from censafe.errors import UsageError
+from censafe.errors import ConfigError, UsageError
 from censafe.geography.area_names import AreaNames
 from censafe.geography.identifiers import region_gisjoins
 from censafe.model.cells.counting import AreaBlocks, tabulated
 from censafe.model.cells.lines import CensusTable
+from censafe.model.entries import nearest
 from censafe.model.safe_text import WORKBOOK_OPTIONS, csv_table
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
@@ -30,6 +31,7 @@ from censafe.publication.stamps import Stamp
 
 FORMATS: Final = (".csv", ".parquet", ".xlsx")
 _DECIMALS: Final = 4
+_NAMED: Final = 12
 _MOST_ROWS: Final = 1_048_575  # below the header of a sheet
 
 
@@ -157,6 +159,39 @@ def full_labels(table: CensusTable) -> Iterator[str]:
     for line in table.lines:
         above[line.depth :] = [line.label.rstrip(":")]
         yield "!!".join(above)
+
+
+def line_number(table: CensusTable, name: str) -> int:
+    """Place of a line of a table by its label, its label with those above it, or its variable; of the total, or the only line, without a name.
+
+    Example:
+        >>> from censafe.products.topdown.census_tables.definitions import census_tables
+        >>> table = census_tables("pl94")["H1"]
+        >>> [line_number(table, name) for name in ("", "occupied", "Total!!Vacant", "H1_003N")]
+        [0, 1, 2, 2]
+    """
+    labels = [line.label.rstrip(":") for line in table.lines]
+    full = list(full_labels(table))
+    if not name:
+        if len(labels) == 1 or (table.lines[0].depth == 0 and all(line.depth for line in table.lines[1:])):
+            return 0
+        places = []
+    else:
+        forms = zip(labels, full, table.variables, strict=True)
+        places = [place for place, own in enumerate(forms) if name.casefold() in map(str.casefold, own)]
+    if len(places) == 1:
+        return places[0]
+    what = (
+        f"{len(places)} lines are called {name!r}"
+        if places
+        else f"there is no line {name!r}"
+        if name
+        else "it has no total"
+    )
+    some = ", ".join(full[:_NAMED]) + (", ..." if len(full) > _NAMED else "")
+    raise ConfigError(
+        f"table {table.name}: {what}.{nearest(name, full) if name else ''} Allowed as `line`: {some}"
+    )
 
 
 def write_pieces(path: Path, pieces: Iterator[pa.Table]) -> int:
