@@ -49,7 +49,12 @@ def level_sql(rule: AttributeRule, form: TextForm, text: str, known: str) -> str
         level = f"CASE WHEN {level} < 0 THEN {rule.other} ELSE {level} END"
     if rule.where is not None:
         level = f"CASE WHEN r.{known_where(text)} IS NULL THEN {NO_ANSWER} WHEN r.{known_where(text)} THEN {level} ELSE {LEFT_OUT} END"
-    return f"CAST({level} AS INTEGER)"
+    return f"CAST({level} AS {_integer(rule.levels)})"
+
+
+def _integer(levels: int) -> str:
+    """The smallest type of the engine for levels and states: coded rows are as many as the records."""
+    return "TINYINT" if levels <= 1 << 7 else "SMALLINT" if levels <= 1 << 15 else "INTEGER"
 
 
 def where_sql(rule: AttributeRule, text: str) -> list[str]:

@@ -291,7 +291,7 @@ class _Reading:
         )
 
     def _code(self, table: Table) -> str:
-        """Make the table of coded rows: ``leaf``, a level for each rule, and ``unit``; note what breaks a rule."""
+        """Make the table of coded rows: ``leaf``, a level for each rule, and ``unit`` where keys are counted or returned; note what breaks a rule."""
         layout, scanned, rules = self._layout, self._tables[table], self._rules(table)
         own, joined = self._own_columns(table), self._joined_columns() if table == "persons" else ()
         name, levels = f"coded_{table}", path_columns(layout.geography)
@@ -307,11 +307,11 @@ class _Reading:
         keyed = counted or bool(self._rows_of and layout.key and table == "persons")
         lacks = f"coalesce(trim(CAST({identifier(layout.key)} AS VARCHAR)) IN ('', {quote_list(layout.form.missing)}), true)"
         of_key = f"CASE WHEN {lacks} THEN NULL ELSE hash(trim(CAST({identifier(layout.key)} AS VARCHAR))) END"
-        unit = of_key if keyed else "0::UBIGINT"
+        unit = [f"{of_key} AS unit"] if keyed else []
         no_key = lacks if counted else "false"
         unknown = "is_known IS NULL" if joined else "false"
         inner = (
-            f"SELECT {', '.join([*path_sql(layout.geography, layout.form), *texts])}, {is_header} AS is_header, {unit} AS unit, "
+            f"SELECT {', '.join([*path_sql(layout.geography, layout.form), *texts, *unit])}, {is_header} AS is_header, "
             f"{no_key} AS no_key, {unknown} AS no_household{', file_of_row, row_of_file' if self._numbered else ''} FROM ({self._rows(table)})"
         )
         area = (
@@ -331,7 +331,7 @@ class _Reading:
             [
                 f"{area} AS leaf",
                 *coded,
-                "r.unit",
+                *(["r.unit"] if keyed else []),
                 "r.is_header",
                 "r.no_key",
                 "r.no_household",
@@ -456,9 +456,10 @@ class _Reading:
     def _one_by_one(self, one: RecordHistogram, coded: str) -> RecordRows:
         """The records of a histogram of persons."""
         cell, counted = self._cell(one)
+        unit = ", unit, unit IS NULL AS alone" if self._layout.key else ""
         with engine_errors(_COUNTS):
             table = self._con.execute(
-                f"SELECT leaf, {cell} AS cell, unit, unit IS NULL AS alone FROM {coded} WHERE {counted} ORDER BY ALL"
+                f"SELECT leaf, {cell} AS cell{unit} FROM {coded} WHERE {counted} ORDER BY ALL"
             ).to_arrow_table()
         area, cells = (table[name].to_numpy().astype(np.int64) for name in ("leaf", "cell"))
         household = np.full(len(area), -1, np.int64)
@@ -475,7 +476,7 @@ class _Reading:
                 f"SELECT leaf * {one.schema.cells}::BIGINT + {cell} AS key, count(*) AS n FROM {coded} "
                 f"WHERE {counted} GROUP BY 1 ORDER BY 1"
             ).to_arrow_table()
-        keys, counts = (table[name].to_numpy().astype(np.int64) for name in ("key", "n"))
+        keys, counts = (table[name].to_numpy().astype(np.int64, copy=False) for name in ("key", "n"))
         histograms, _, large = histograms_of(spine, keys, counts, one.schema.cells)
         label = self._tables[one.table].label
         self._findings += stated("row.too-large", label, large, most=MOST_COUNT)

@@ -61,10 +61,15 @@ class Source:
 def records_engine(
     scratch: Path, threads: int | None = None, memory: str | None = None, *, ordered: bool = False
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """An engine for confidential rows; what does not fit into memory is written to the private scratch folder and nowhere else."""
+    """An engine for confidential rows; what does not fit into memory is written to the private scratch folder and nowhere else.
+
+    Joins have their small side on the right, and the engine keeps it there: it takes text files of any size for some dozens of rows, and would
+    hold all records in memory to look them up in the list of areas.
+    """
     settings: dict[str, str | bool | int | float | list[str]] = {
         "temp_directory": str(scratch),
         "preserve_insertion_order": ordered,
+        "disabled_optimizers": "build_side_probe_side",
     }
     if threads:
         settings["threads"] = threads
