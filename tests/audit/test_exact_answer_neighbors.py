@@ -18,6 +18,7 @@ from censafe.products.topdown.person_loss import person_loss
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.readings import attribute_losses
 from support.exact_answers import invariants
+from support.histograms import dense
 from support.own_records import own_config, read_own, text_of
 
 LEVELS = '[{ name = "Country", prefix = 0, code = "X" }, { name = "Region" }, { name = "Area" }]'
@@ -76,9 +77,7 @@ def counted(
     data = read_own(folder, text, {file: text_of(rows, header=header), "areas.csv": LISTED})
     assert data.blocks is not None, [one.text() for one in data.findings]
     (counts,) = data.blocks.others.values()
-    found = np.zeros((len(AREAS), 6), np.int64)
-    found[np.repeat(np.arange(len(AREAS)), np.diff(counts.node_ptr)), counts.cell] = counts.count
-    return found
+    return dense(counts, 6)
 
 
 def geounits(level: str) -> list[list[int]]:

@@ -16,7 +16,7 @@ from censafe.model.engine import Engine, EngineChoice
 from censafe.tabulation.engine import connect
 from censafe.tabulation.engine.tasks import EngineTasks
 from support.engines import SAIL, Losing, Repeating, SailServer
-from support.histograms import sparse_level
+from support.histograms import dense, sparse_level
 from support.random_levels import (
     CELLS,
     ONE,
@@ -61,11 +61,10 @@ def test_a_parent_that_is_repaired_and_one_that_stops_the_run(workers: EngineTas
 def test_skewed_and_empty_parents(workers: EngineTasks) -> None:
     """One parent has nearly all records, and half of the others have none."""
     spine, parents, task = random_level(4, bounded=False, known=False, parents=30)
-    dense = np.zeros((parents.nodes, CELLS), int)
-    dense[np.repeat(np.arange(parents.nodes), np.diff(parents.node_ptr)), parents.cell] = parents.count
-    dense[::2] = 0
-    dense[1] *= 10_000
-    skewed = sparse_level(parents.geounits, dense)
+    counts = dense(parents, CELLS)
+    counts[::2] = 0
+    counts[1] *= 10_000
+    skewed = sparse_level(parents.geounits, counts)
     both((spine, skewed, task), ONE, workers)
     nothing = SparseLevel(
         parents.geounits, np.zeros_like(parents.node_ptr), parents.cell[:0], parents.count[:0]

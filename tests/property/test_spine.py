@@ -20,7 +20,7 @@ from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import ReleasePlan
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.plan import plan_release
-from support.histograms import sparse_level
+from support.histograms import dense, sparse_level
 from support.ledgers import spend, stated
 from support.level_shares import even_shares
 
@@ -31,15 +31,14 @@ CODES = st.lists(st.integers(0, 9999), min_size=1, max_size=40, unique=True)
 @given(CODES, st.integers(0, 2**32 - 1), st.integers(1, 12))
 def test_every_level_holds_all_counts_of_its_blocks(codes, seed, cells):
     spine = build_spine(np.array([f"{code:04d}" for code in codes]), RULES)
-    dense = np.random.default_rng(seed).poisson(0.5, (len(codes), cells))
-    blocks = sparse_level(spine.leaf.geounits, dense)
-    vectors = sum_vectors(spine, dense)
+    counts = np.random.default_rng(seed).poisson(0.5, (len(codes), cells))
+    blocks = sparse_level(spine.leaf.geounits, counts)
+    vectors = sum_vectors(spine, counts)
     for depth, level in enumerate(sum_histograms(spine, blocks, cells)):
-        found = np.zeros((level.nodes, cells), np.int64)
-        found[np.repeat(np.arange(level.nodes), np.diff(level.node_ptr)), level.cell] = level.count
+        found = dense(level, cells)
         assert np.array_equal(vectors[depth], found)
         assert level.total == blocks.total
-        assert np.array_equal(np.bincount(spine.ancestors(depth), dense.sum(axis=1)), found.sum(axis=1))
+        assert np.array_equal(np.bincount(spine.ancestors(depth), counts.sum(axis=1)), found.sum(axis=1))
 
 
 @given(CODES)

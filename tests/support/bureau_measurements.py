@@ -83,12 +83,8 @@ def _stated(
             shape = [len(value), *([1] * (len(attributes) - 1))]
             sign = {"hhgq_total_lb": ">=", "hhgq_total_ub": "<="}.get(name, "=")
             text = {
-                "geocode": code,
-                "query_name": f"{name}_con",
-                "query_shape": shape,
-                "sign": sign,
-                "plb": 0.0,
-            }
+                "geocode": code, "query_name": f"{name}_con", "query_shape": shape, "sign": sign, "plb": 0.0,
+            }  # fmt: skip
             rows.append(text | {"value": value.tolist(), "variance": 0.0} | dict.fromkeys(attributes, "*"))
     plain = _plain(kept, pa.int64())
     return pa.concat_tables([plain, pa.Table.from_pylist(rows, schema=plain.schema)])

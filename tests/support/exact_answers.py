@@ -8,7 +8,6 @@ import numpy as np
 from censafe.estimation.topdown.levels.facts import DeclaredTotals
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import build_spine
-from censafe.model import ExactHistograms, SparseLevel
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.configuration.layout import level_rules
 from censafe.products.topdown.intake.facts import (
@@ -109,10 +108,3 @@ def country(
     facts = public_facts(config, run, facilities, {histogram.name: totals})
     require_answers_met(config, facts, {histogram.name: levels})
     return Loaded({histogram.name: tuple(levels)}, facts)
-
-
-def dense(level: SparseLevel | ExactHistograms, cells: int) -> np.ndarray:
-    """Counts by geounit and cell."""
-    found = np.zeros((level.nodes, cells), np.int64)
-    found[np.repeat(np.arange(level.nodes), np.diff(level.node_ptr)), level.cell] = level.count
-    return found

@@ -81,12 +81,6 @@ def same(one: SparseLevel, other: SparseLevel) -> bool:
     )
 
 
-def sparse_to_dense(level: SparseLevel) -> np.ndarray:
-    dense = np.zeros((level.nodes, CELLS), int)
-    dense[np.repeat(np.arange(level.nodes), np.diff(level.node_ptr)), level.cell] = level.count
-    return dense
-
-
 def impossible() -> tuple[Spine, SparseLevel, LevelTask, int]:
     """A level one of whose parents has two kinds swapped, so that no child may have the persons."""
     spine, parents, task = random_level(3, bounded=True, known=False)

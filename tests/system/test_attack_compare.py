@@ -146,18 +146,9 @@ def test_partners_by_distance_need_the_points_of_all_blocks(
     points, out = tmp_path / "points.csv", tmp_path / "out"
     name = f"swap:targeted:rate=0.2:points={points}"
     command = (
-        "attack",
-        "compare",
-        records,
-        out,
-        "--defense",
-        "swap:targeted:rate=0.2",
-        "--defense",
-        name,
-        "--seconds",
-        "2",
+        "attack", "compare", records, out, "--defense", "swap:targeted:rate=0.2", "--defense", name, "--seconds", "2",
         "--quiet",
-    )
+    )  # fmt: skip
     rows = [f"{block},{44 + number / 1000},{-72 + number % 7 / 100}" for number, block in enumerate(blocks)]
     points.write_text("\n".join(["GEOID,INTPTLAT,INTPTLON", *rows[1:]]), encoding="utf-8")
     refused = censafe(*command)

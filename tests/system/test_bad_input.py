@@ -207,17 +207,9 @@ def test_an_evaluation_removes_the_records_of_a_killed_start_wherever_they_lay(
     )
     (work / "scratch.json").write_text(json.dumps([str(left.parent)]), encoding="utf-8")
     done = censafe(
-        "evaluate",
-        "phsafe",
-        config,
-        data,
-        tmp_path / "out",
-        "--trials",
-        "1",
-        "--scratch",
-        tmp_path / "second",
-        "--quiet",
-    )
+        "evaluate", "phsafe", config, data, tmp_path / "out", "--trials", "1", "--scratch",
+        tmp_path / "second", "--quiet",
+    )  # fmt: skip
     assert done.code == 0, done.err
     assert not left.exists()
 

@@ -106,16 +106,8 @@ def test_tables_from_public_files_are_those_of_the_run(
     out = tmp_path / "out"
     shutil.copytree(states / "nmf" / "units", tmp_path / "nmf" / "units", symlinks=True)
     words = (
-        "estimate",
-        "topdown",
-        "dhc-us",
-        out,
-        "--measurements",
-        tmp_path / "nmf",
-        "--tables",
-        "H3",
-        "--quiet",
-    )
+        "estimate", "topdown", "dhc-us", out, "--measurements", tmp_path / "nmf", "--tables", "H3", "--quiet",
+    )  # fmt: skip
     censafe(*words, ends=0)
     assert sorted(path.name for path in out.iterdir()) == sorted([*ESTIMATE_FILES, "manifest.json"])
     verify_outputs(out, read_manifest(out / "manifest.json"))
@@ -230,13 +222,8 @@ def test_one_state_alone_from_files_and_results_of_several(
 ) -> None:
     """The measurements and geography of the run itself, with its published redistricting data."""
     words = (
-        "estimate",
-        "topdown",
-        "dhc-us",
-        tmp_path / "out",
-        "--measurements",
-        states / "dhc" / "measurements",
-    )
+        "estimate", "topdown", "dhc-us", tmp_path / "out", "--measurements", states / "dhc" / "measurements",
+    )  # fmt: skip
     given = (*words, "--pl94", states / "pl94", "--set", "measure=households,units", "--quiet")
     above = censafe(*given, "--state", "50", ends=2)
     assert (

@@ -33,17 +33,8 @@ def write_state(folder: Path) -> None:
 
 def words(state: Path, out: Path) -> tuple[object, ...]:
     return (
-        "run",
-        "topdown",
-        "dhc-us",
-        state / "data",
-        out,
-        "--set",
-        "root=State",
-        "--quiet",
-        "--tables",
-        "none",
-    )
+        "run", "topdown", "dhc-us", state / "data", out, "--set", "root=State", "--quiet", "--tables", "none",
+    )  # fmt: skip
 
 
 def published(run: Path) -> dict[str, bytes]:

@@ -86,22 +86,13 @@ OWN: dict[str, tuple[int, str]] = {
     "plan topdown C R": (0, ""),
     "tables R --table P1 --geography block": (1, "there is no such table of the run"),
     "tables R --query age --geography block": (0, ""),
-    "tables R --query sex --geography block": (
-        1,
-        "'sex' is neither an attribute of people nor a recode of one",
-    ),
+    "tables R --query sex --geography block": (1, "'sex' is neither an attribute of people nor a recode of one"),
     "tables R --query age --geography county": (2, "Allowed: "),
     "card R --geoid 10": (2, "no area of this run has this code"),
     "card R --geoid 1001 --out O": (0, ""),
     "map R --query total --geography block --shapes S --out M": (0, ""),
-    "map R --query total --geography block --shapes S --area-property none --out M": (
-        1,
-        "no feature has the code of its area in none",
-    ),
-    "map R --query age --geography block --shapes S --out M": (
-        1,
-        "it has no total. Allowed as --line: age 0, age 1, age 2",
-    ),
+    "map R --query total --geography block --shapes S --area-property none --out M": (1, "no feature has the code of its area in none"),
+    "map R --query age --geography block --shapes S --out M": (1, "it has no total. Allowed as --line: age 0, age 1, age 2"),
     "map R --query total --geography block --out M": (2, "a map needs polygons of the areas"),
     "replicate R --count 2": (0, ""),
     "run topdown C D O --test-key 1 --published-data": (0, ""),
@@ -112,7 +103,7 @@ OWN: dict[str, tuple[int, str]] = {
     "attack compare D O --defense round:5": (1, NO_PERSONS),
     "evaluate uncertainty R O --runs 2 --workers 1": (0, ""),
     "estimate R --tables P1": (2, "counts nothing that fills census tables"),
-}
+}  # fmt: skip
 OWN_ONCE: dict[str, tuple[int, str]] = {
     "plan topdown C D --meaning": (0, ""),
     "evaluate topdown C D O --runs 1 --workers 1 --public": (0, ""),

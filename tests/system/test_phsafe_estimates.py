@@ -200,15 +200,9 @@ def test_bad_files_are_named(censafe: CommandLine, out: Path, tmp_path: Path) ->
 
 def test_the_reference_and_the_sampler_run_from_the_command_line(censafe: CommandLine, out: Path) -> None:
     done = censafe(
-        "estimate",
-        out,
-        "--set",
-        "conventions=reference",
-        "--set",
-        "method=sample",
-        "--set",
+        "estimate", out, "--set", "conventions=reference", "--set", "method=sample", "--set",
         "iteration_num=200",
-    )
+    )  # fmt: skip
     assert done.code == 0, done.err
     settings = json.loads((out / "estimates/estimates.json").read_text())["settings"]
     assert (settings["conventions"], settings["method"], settings["marginals"]) == (

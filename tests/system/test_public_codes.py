@@ -134,15 +134,8 @@ def test_districts_of_a_published_state_lose_nobody(censafe: CommandLine, tmp_pa
     }.items():
         out = tmp_path / f"{name}.csv"
         words = (
-            "tables",
-            run,
-            "--table",
-            "P1",
-            "--areas",
-            folder / f"{name}.geojson",
-            "--points",
-            folder / "points.csv",
-        )
+            "tables", run, "--table", "P1", "--areas", folder / f"{name}.geojson", "--points", folder / "points.csv",
+        )  # fmt: skip
         found = censafe(*words, "--wide", "--out", out)
         if named:
             assert (found.code, named in found.err) == (1, True), found.err

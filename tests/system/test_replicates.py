@@ -34,17 +34,9 @@ def values(folder: Path, table: str) -> dict[tuple[str, str], int]:
 
 def test_intervals_are_those_of_the_tables_of_the_replicates(run: Path, censafe: CommandLine) -> None:
     done = censafe(
-        "tables",
-        run,
-        "--table",
-        "P1",
-        "--geography",
-        "county",
-        "--intervals",
-        "replicates",
-        "--confidence",
+        "tables", run, "--table", "P1", "--geography", "county", "--intervals", "replicates", "--confidence",
         "0.8",
-    )
+    )  # fmt: skip
     assert done.code == 0, done.err
     rows = list(csv.DictReader(io.StringIO(done.out)))
     others = [values(published(run, number), "P1") for number in range(1, LEAST_REPLICATES + 1)]

@@ -346,16 +346,9 @@ def test_counts_that_contradict_each_other_are_marked_in_a_folder_of_their_own(
     assert crossed
     assert {group for group, count in flagged.items() if count == "X"} == crossed
     alone = runs(
-        "safetab-p",
-        folders.p,
-        folders.data,
-        "--test-key",
-        2,
-        "--set",
-        "mark_x=true",
-        "--set",
+        "safetab-p", folders.p, folders.data, "--test-key", 2, "--set", "mark_x=true", "--set",
         "suppress=alone",
-    )
+    )  # fmt: skip
     assert {group for group, count in t1_of(alone, "tables_marked").items() if count == "X"} == {
         group for group in crossed if int(group[2]) % 2
     }

@@ -72,15 +72,10 @@ def test_the_workbook_has_the_bureaus_tables_of_the_mean_over_runs(evaluated: Pa
     assert book.sheetnames[:3] == ["Contents", "Updated BAP", "Updated Use Cases"]
     found = {
         (
-            row["run_id"],
-            row["suite"],
-            row["level"],
-            row["size_class"],
-            row["characteristic"],
-            row["metric"],
+            row["run_id"], row["suite"], row["level"], row["size_class"], row["characteristic"], row["metric"],
         ): row["value"]
         for row in csv_rows(evaluated / "metrics_long.csv")
-    }
+    }  # fmt: skip
     key = ("all", "total", "mean_ae")
     mean = float(found["pooled", "persons/topdown", "County", *key])
     assert mean == pytest.approx(county_of(book["Updated BAP"]))
@@ -288,15 +283,8 @@ def test_the_study_is_made_of_published_files(
     monkeypatch.setattr("censafe.evaluation.topdown.sweep_evaluation.RATES", (25, 75))
     files = {1: published / "microdata", 4: published}
     command = (
-        "evaluate",
-        "sweep",
-        "topdown",
-        "e2e-1940",
-        data,
-        tmp_path / "study",
-        "--quiet",
-        "--published-data",
-    )
+        "evaluate", "sweep", "topdown", "e2e-1940", data, tmp_path / "study", "--quiet", "--published-data",
+    )  # fmt: skip
     given = [part for epsilon, path in files.items() for part in ("--published", f"{epsilon}={path}")]
     censafe(*command, *given, "--published", f"4={published / 'microdata' / 'persons.txt'}", ends=0)
     full = csv_rows(tmp_path / "study" / "full_table.csv")

@@ -26,6 +26,7 @@ from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestMeasurementStore, rehearse
 from censafe.publication.manifest import read_manifest, verify_outputs
 from support.commands import CommandLine
+from support.histograms import dense
 from support.runs import Runs
 from support.topdown_areas import write_pl94
 
@@ -217,12 +218,6 @@ def objectives(config, loaded, histogram: str, seed: int) -> list[LevelObjective
         budgets = facts.budgets[load.part.name]
         measured = measure_stored(load, counts, budgets, store, stored_files(load, facts))
         found.append(LevelObjective.measured([query.label for query in load.queries], measured))
-    return found
-
-
-def dense(level, cells: int) -> np.ndarray:
-    found = np.zeros((level.nodes, cells), np.int64)
-    found[np.repeat(np.arange(level.nodes), np.diff(level.node_ptr)), level.cell] = level.count
     return found
 
 

@@ -82,15 +82,8 @@ def test_every_way_gives_the_same_possible_blocks(
     assert run(runs, few, tmp_path / "lazy", *JOINT, "--set", "noisy_measurements=lazy") == joint
     measurements = tmp_path / "apart" / "measurements"
     files = (
-        "estimate",
-        "topdown",
-        few[0],
-        tmp_path / "files",
-        "--measurements",
-        measurements,
-        *JOINT,
-        "--quiet",
-    )
+        "estimate", "topdown", few[0], tmp_path / "files", "--measurements", measurements, *JOINT, "--quiet",
+    )  # fmt: skip
     censafe(*files, ends=0)
     assert published(tmp_path / "files") == joint
     censafe("estimate", tmp_path / "apart", *JOINT, "--quiet", ends=0)

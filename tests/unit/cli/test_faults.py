@@ -381,15 +381,7 @@ def test_such_numbers_are_wrong_usage(
 def test_the_largest_seed_is_one(censafe: CommandLine, tmp_path: Path) -> None:
     for layout in ("phsafe", "pl94", "dhc", "ipums-1940"):
         done = censafe(
-            "synth",
-            tmp_path / layout,
-            "--persons",
-            100,
-            "--states",
-            "44",
-            "--seed",
-            2**63 - 1,
-            "--layout",
+            "synth", tmp_path / layout, "--persons", 100, "--states", "44", "--seed", 2**63 - 1, "--layout",
             layout,
-        )
+        )  # fmt: skip
         assert done.code == 0, done.err

@@ -330,13 +330,9 @@ def test_queries_of_a_level_share_the_work_in_the_cheapest_plan() -> None:
 
 def test_expected_errors_of_queries_measured_or_not() -> None:
     found = document(
-        "topdown",
-        "pl94-us",
-        "--expected",
-        "persons.votingage/County",
-        "--expected",
+        "topdown", "pl94-us", "--expected", "persons.votingage/County", "--expected",
         "persons.hhgq * cenrace/Tract",
-    )["expected"]
+    )["expected"]  # fmt: skip
     assert [(one["kind"], round(one["sd"], 2)) for one in found[:2]] == [("own", 38.34), ("combined", 20.82)]
     assert {one["kind"] for one in found[2:]} == {"combined"}
     assert len(document("phsafe", "sdhc-us", "--expected", "PH3/usa_*")["expected"]) == 1

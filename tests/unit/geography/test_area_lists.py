@@ -22,14 +22,9 @@ def listed(folder: Path, *lines: str) -> Path:
 
 def test_kinds_in_the_order_of_their_columns(tmp_path):
     path = listed(
-        tmp_path,
-        "place,geocode,district",
-        "0700,0011,b",
-        ",0010,a",
-        " 0700 ,0020,a",
-        "1,9999,z",
+        tmp_path, "place,geocode,district", "0700,0011,b", ",0010,a", " 0700 ,0020,a", "1,9999,z",
         "0500,0012,",
-    )
+    )  # fmt: skip
     kinds, remarks = read_block_areas(path, BLOCKS, GeocodeForm(4))
     assert [kind.name for kind in kinds] == ["place", "district"]
     assert [kind.codes.tolist() for kind in kinds] == [["0500", "0700"], ["a", "b"]]

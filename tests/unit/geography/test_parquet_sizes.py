@@ -125,16 +125,9 @@ def test_the_flag_and_the_variable_lift_the_limit(
     for name in ("one", "other"):
         write_rows(tmp_path / f"{name}.parquet", 1)
     command = (
-        "evaluate",
-        "pair",
-        tmp_path / "one.parquet",
-        tmp_path / "other.parquet",
-        tmp_path / "out",
-        "--by",
-        "geocode",
-        "--count",
-        "count",
-    )
+        "evaluate", "pair", tmp_path / "one.parquet", tmp_path / "other.parquet", tmp_path / "out", "--by", "geocode",
+        "--count", "count",
+    )  # fmt: skip
     refused = censafe(*command, ends=1)
     assert "censafe --trust-size VERB" in refused.err and "CENSAFE_TRUST_SIZE=1" in refused.err
     assert "makes plausible" not in censafe("--trust-size", *command).err

@@ -190,14 +190,8 @@ def test_a_given_attacker_is_put_beside_the_truth_by_identifier() -> None:
             people,
         )
     nameless = People(
-        people.blocks,
-        people.block,
-        people.sex,
-        people.age,
-        people.race,
-        people.hispanic,
-        people.person * 0 - 1,
-        people.household,
-    )
+        people.blocks, people.block, people.sex, people.age, people.race, people.hispanic,
+        people.person * 0 - 1, people.household,
+    )  # fmt: skip
     with pytest.raises(DataError, match="person_id for every person"):
         attacker_of_file(people, nameless)

@@ -159,21 +159,13 @@ def test_records_are_read_with_their_areas_at_either_level(config: TopdownConfig
 
 REFUSED: list[tuple[AttackNames, type[CensafeError], str]] = [
     (AttackNames(("aeg",), "sex", "Grid"), ConfigError, "no attribute 'aeg' of persons. Did you mean 'age'?"),
-    (
-        AttackNames(("age",), "gender", "Grid"),
-        ConfigError,
-        "no attribute 'gender' of persons. Allowed: age, sex",
-    ),
+    (AttackNames(("age",), "gender", "Grid"), ConfigError, "no attribute 'gender' of persons. Allowed: age, sex"),
     (AttackNames(("age", "sex"), "sex", "Grid"), UsageError, "target 'sex' is among the quasi-identifiers"),
     (AttackNames(("age", "age"), "sex", "Grid"), UsageError, "named twice"),
-    (
-        AttackNames(("age",), "sex", "Gridd"),
-        UsageError,
-        "area 'Gridd': there is no such level. Did you mean 'Grid'?",
-    ),
+    (AttackNames(("age",), "sex", "Gridd"), UsageError, "area 'Gridd': there is no such level. Did you mean 'Grid'?"),
     (AttackNames(("age",), "sex", "Country"), UsageError, "Allowed: Region, Grid"),
     (AttackNames((), "sex", ""), UsageError, "quasi and area: missing"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("names", "kind", "words"), REFUSED)

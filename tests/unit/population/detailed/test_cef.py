@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from censafe.errors import ConfigError, DataError
+from support.rows import replace_text
 from support.safetab_cef import line, people, write_cef
 from support.safetab_inputs import Rows, loaded, records, valid_rows, write_input
 
@@ -37,13 +38,6 @@ def test_areas_are_those_with_a_unit(tmp_path: Path) -> None:
         assert data.totals.of_type("TRACT").count.tolist() == []
 
 
-def edit(path: Path, old: str, new: str) -> None:
-    text = path.read_text()
-    if old not in text:
-        raise LookupError(old)
-    path.write_text(text.replace(old, new, 1))
-
-
 def rules(ini: Path, product: str = "safetab-h") -> set[tuple[str, str, int]]:
     with loaded(ini, product, reader="cef") as data:  # type: ignore[arg-type]
         return {(f.file, f.rule, f.rows) for f in data.findings if f.severity == "stop"}
@@ -52,10 +46,10 @@ def rules(ini: Path, product: str = "safetab-h") -> set[tuple[str, str, int]]:
 def test_what_is_lost_in_the_joins_is_reported(tmp_path: Path) -> None:
     ini = write_cef(tmp_path / "cef", consistent())
     assert rules(ini) == set()
-    edit(tmp_path / "cef" / "unit44", "B440010001001001", "B449999999999999")
+    replace_text(tmp_path / "cef" / "unit44", "B440010001001001", "B449999999999999")
     assert rules(ini) == {("unit*", "missing-block", 1)}
     assert rules(ini, "safetab-p") == {("per*", "missing-block", 1)}
-    edit(tmp_path / "cef" / "per50", "3100000003", "3100000009")
+    replace_text(tmp_path / "cef" / "per50", "3100000003", "3100000009")
     assert {("per*", "missing-block", 2)} == rules(ini, "safetab-p")
     assert {("unit*", "domain", 1), ("unit*", "missing-block", 1)} == rules(ini)
 
@@ -90,7 +84,7 @@ def test_lines_cut_short_stop(tmp_path: Path) -> None:
 
 def test_the_folder_of_the_totals_is_needed_or_named(tmp_path: Path) -> None:
     ini = write_cef(tmp_path / "cef", consistent())
-    edit(ini, "pop_dir = pop\n", "")
+    replace_text(ini, "pop_dir = pop\n", "")
     with pytest.raises(ConfigError, match="pop_dir is missing"), loaded(ini, "safetab-h", reader="cef"):
         pass
     with loaded(ini, "safetab-h", reader="cef", t1=tmp_path / "cef" / "pop") as data:

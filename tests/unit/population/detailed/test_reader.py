@@ -179,34 +179,23 @@ def test_only_the_first_codes_are_kept_when_fewer_are_allowed(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("column", "good", "bad"),
+    ("table", "column", "good", "bad"),
     [
-        ("QAGE", {"0": 0, "115": 115, "028": 28, "007": 7}, ["116", "-1", "", " 1", "1.0", "²", "9" * 30, "Null"]),
-        ("QSEX", {"1": 0, "2": 1}, ["0", "3", "01", "", "Null"]),
-        ("HOUSEHOLDER", {"True": 0, "False": 1}, ["true", "1", "", "Null"]),
-        ("TABBLKST", {"44": 44, "00": 0}, ["4", "044", "4a", "", "Null"]),
-        ("TABTRACTCE", {"000100": 100}, ["100", "0001.0", ""]),
-        ("QRACE1", {"1000": 1000, "9999": 9999}, ["0999", "999", "10000", "Null", "", "null"]),
-        ("QRACE2", {"1000": 1000, "Null": 0}, ["0999", "999", "10000", "", "null"]),
-        ("QSPAN", {"9950": 9950}, ["Null", "995", ""]),
+        ("persons", "QAGE", {"0": 0, "115": 115, "028": 28, "007": 7}, ["116", "-1", "", " 1", "1.0", "²", "9" * 30, "Null"]),
+        ("persons", "QSEX", {"1": 0, "2": 1}, ["0", "3", "01", "", "Null"]),
+        ("persons", "HOUSEHOLDER", {"True": 0, "False": 1}, ["true", "1", "", "Null"]),
+        ("persons", "TABBLKST", {"44": 44, "00": 0}, ["4", "044", "4a", "", "Null"]),
+        ("persons", "TABTRACTCE", {"000100": 100}, ["100", "0001.0", ""]),
+        ("persons", "QRACE1", {"1000": 1000, "9999": 9999}, ["0999", "999", "10000", "Null", "", "null"]),
+        ("persons", "QRACE2", {"1000": 1000, "Null": 0}, ["0999", "999", "10000", "", "null"]),
+        ("persons", "QSPAN", {"9950": 9950}, ["Null", "995", ""]),
+        ("households", "HHRACE", {"01": 1, "63": 63}, ["00", "64", "1", ""]),
+        ("households", "HOUSEHOLD_TYPE", {"1": 1, "05": 5}, ["0", "6", "", "a"]),
+        ("households", "TEN", {"1": 1, "4": 4}, ["0", "5", ""]),
     ],
 )  # fmt: skip
-def test_domains_of_persons(column: str, good: dict[str, int], bad: list[str]) -> None:
-    field = next(field for field in layout("safetab-persons").columns if field.name == column)
-    assert good == {text: field.number(text) for text in good}
-    assert dict.fromkeys(bad, -1) == {text: field.number(text) for text in bad}
-
-
-@pytest.mark.parametrize(
-    ("column", "good", "bad"),
-    [
-        ("HHRACE", {"01": 1, "63": 63}, ["00", "64", "1", ""]),
-        ("HOUSEHOLD_TYPE", {"1": 1, "05": 5}, ["0", "6", "", "a"]),
-        ("TEN", {"1": 1, "4": 4}, ["0", "5", ""]),
-    ],
-)
-def test_domains_of_households(column: str, good: dict[str, int], bad: list[str]) -> None:
-    field = next(field for field in layout("safetab-households").columns if field.name == column)
+def test_domains(table: str, column: str, good: dict[str, int], bad: list[str]) -> None:
+    field = next(field for field in layout(f"safetab-{table}").columns if field.name == column)
     assert good == {text: field.number(text) for text in good}
     assert dict.fromkeys(bad, -1) == {text: field.number(text) for text in bad}
 

@@ -6,6 +6,7 @@ import pytest
 
 from censafe.errors import ConfigError, DataError, StorageError
 from support.phsafe_inputs import STATES, check, opened, valid_tables, write_cef, write_folder
+from support.rows import replace_text
 
 
 def tables_of(folder: Path, reader: str, **options: int) -> list[list[str]]:
@@ -15,13 +16,6 @@ def tables_of(folder: Path, reader: str, **options: int) -> list[list[str]]:
             for rows, table in zip(found, (part.persons, part.units, part.geo), strict=True):
                 rows += [str(row) for row in table.to_pyarrow().to_pylist()]
     return [sorted(rows) for rows in found]
-
-
-def replaced(path: Path, old: str, new: str) -> None:
-    text = path.read_text()
-    if old not in text:
-        raise LookupError(old)
-    path.write_text(text.replace(old, new, 1))
 
 
 def test_fixed_width_files_give_the_tables_of_the_csv_files(tmp_path: Path) -> None:
@@ -55,8 +49,8 @@ def test_puerto_rico_is_looked_up_in_its_own_folders(tmp_path: Path) -> None:
     (tmp_path / "cef" / "pr").mkdir()
     for name in ("CEF20_PER_72.txt", "CEF20_UNIT_72.txt"):
         (tmp_path / "cef" / name).rename(tmp_path / "cef" / "pr" / name)
-    replaced(ini, "per_dir_pr = .", "per_dir_pr = pr")
-    replaced(ini, "unit_dir_pr = .", "unit_dir_pr = pr")
+    replace_text(ini, "per_dir_pr = .", "per_dir_pr = pr")
+    replace_text(ini, "unit_dir_pr = .", "unit_dir_pr = pr")
     assert check(ini, reader="cef", states=("72",), strict=True).findings == ()
 
 
@@ -83,7 +77,7 @@ def test_bytes_that_are_not_utf8_are_reported(tmp_path: Path) -> None:
 
 def test_a_unit_whose_block_is_not_in_grfc_stops(tmp_path: Path) -> None:
     ini = write_cef(tmp_path / "cef")
-    replaced(tmp_path / "cef" / "grfc_tab20_44.txt", "B100000002|", "B999999999|")
+    replace_text(tmp_path / "cef" / "grfc_tab20_44.txt", "B100000002|", "B999999999|")
     report = check(ini, reader="cef")
     assert report.fatal
     assert ("CEF20_UNIT_*.txt", "no-geo", 1) in {(f.file, f.rule, f.rows) for f in report.findings}
@@ -125,7 +119,7 @@ def test_missing_files_are_all_named(tmp_path: Path) -> None:
 )
 def test_wrong_ini_files_are_explained(tmp_path: Path, old: str, new: str, message: str) -> None:
     ini = write_cef(tmp_path / "cef")
-    replaced(ini, old, new)
+    replace_text(ini, old, new)
     with pytest.raises(ConfigError, match=message):
         check(ini, reader="cef")
 

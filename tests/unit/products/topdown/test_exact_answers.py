@@ -11,7 +11,8 @@ from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.readings import attribute_losses
 from censafe.products.topdown.rehearsal import rehearse
-from support.exact_answers import HOMES, PERSONS, ZEROS, country, country_config, dense, invariants
+from support.exact_answers import HOMES, PERSONS, ZEROS, country, country_config, invariants
+from support.histograms import dense
 
 CASES = {
     "one": [("citizenship", "region")],

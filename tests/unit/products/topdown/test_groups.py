@@ -14,6 +14,7 @@ from censafe.estimation.topdown.levels.task import CellRules, LevelTask
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema, SparseLevel
 from censafe.model.topdown.histograms import Facilities, HistogramSchema, own_constraints
+from support.histograms import dense
 
 KINDS = 2
 SCHEMA = HistogramSchema(
@@ -88,8 +89,7 @@ def test_parts_of_a_root_meet_the_total_of_their_sum():
     found, report = estimate_level(root_task(noisy, 61), RULES, None, None)
     assert found.total == 61
     assert found.nodes == 2
-    held = np.zeros((2, 4), np.int64)
-    held[np.repeat([0, 1], np.diff(found.node_ptr)), found.cell] = found.count
+    held = dense(found, 4)
     assert (held[1, 2:] == 0).all()
     assert held[0, 2:].sum() >= 1
     assert sum(report.statuses.values()) == 1
@@ -100,8 +100,7 @@ def test_the_joint_solution_is_the_least_of_all_integers_nearby():
     total = 5
     task = root_task(noisy, total)
     found, _ = estimate_level(task, RULES, None, None)
-    held = np.zeros((2, 4), np.int64)
-    held[np.repeat([0, 1], np.diff(found.node_ptr)), found.cell] = found.count
+    held = dense(found, 4)
 
     def price(x: np.ndarray) -> float:
         weights = np.array([[0.25, 1.0], [1.0, 0.5]])

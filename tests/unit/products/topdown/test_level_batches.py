@@ -17,6 +17,7 @@ from censafe.estimation.topdown.levels.passes import ParentEstimate
 from censafe.estimation.topdown.levels.repair import CellChange
 from censafe.estimation.topdown.levels.task import CellRules, LevelTask, family_rules
 from censafe.estimation.topdown.rounding.steps import ALL_POSITIVE
+from support.histograms import dense
 from support.random_levels import (
     CELLS,
     KIND_OF,
@@ -28,7 +29,6 @@ from support.random_levels import (
     random_level,
     rules,
     same,
-    sparse_to_dense,
 )
 
 
@@ -65,14 +65,14 @@ def test_one_and_two_workers_give_the_same_bits(monkeypatch):
 def test_limits_on_sets_of_kinds_are_kept_by_batches():
     spine, parents, task = random_level(2, bounded=True, known=True)
     kinds = np.zeros((task.level.nodes, KINDS), int)
-    held = sparse_to_dense(estimated(spine, parents, task, rules(ONE))[0])
+    held = dense(estimated(spine, parents, task, rules(ONE))[0], CELLS)
     for kind in range(KINDS):
         kinds[:, kind] = held[:, kind == KIND_OF].sum(axis=1)
     sets = np.array([[1, 1, 0]], np.uint8)
     both = kinds[:, :2].sum(axis=1, keepdims=True).astype(float)
     limits = replace(task.limits, cuts=CutLimits(sets, both, both))
     found, _ = estimated(spine, parents, replace(task, limits=limits), rules(ONE))
-    assert sparse_to_dense(found)[:, KIND_OF < 2].sum(axis=1).tolist() == both[:, 0].tolist()
+    assert dense(found, CELLS)[:, KIND_OF < 2].sum(axis=1).tolist() == both[:, 0].tolist()
 
 
 @pytest.mark.parametrize("choice", [{"detailed_cost": "flat"}, {"passes": "one"}])
@@ -142,6 +142,6 @@ def test_children_of_a_repaired_parent_add_up_to_its_changed_counts_and_the_chan
         }
     ]
     assert not adds_up(task.level, found, CELLS, parents)
-    held = sparse_to_dense(found)[first[chosen] : first[chosen + 1]].sum(axis=0)
+    held = dense(found, CELLS)[first[chosen] : first[chosen + 1]].sum(axis=0)
     assert held[cells[one]] == 0
     assert held.sum() == before.sum()

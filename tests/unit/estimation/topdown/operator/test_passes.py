@@ -26,28 +26,26 @@ def test_passes_that_follow_from_each_other():
     assert found.queries == (0, 1, 2)
 
 
-def test_a_query_that_cuts_a_column_is_refused():
-    with pytest.raises(CheckError, match="pass 1: query 2 is not a sum of the columns"):
-        rules(OperatorPass(PAIR, (1, 2), ALL), OperatorPass(CELL, (0,), PAIR))
+LAST, CUT_LINK = OperatorPass(CELL, (0,), PAIR), "a link of the chain is not a sum of the columns"
 
 
-def test_an_exact_sum_that_cuts_a_column_is_refused():
-    with pytest.raises(CheckError, match="pass 1: an exact sum is not a sum of the columns"):
-        rules(OperatorPass(PAIR, (1,), CROSSING), OperatorPass(CELL, (0,), PAIR))
-
-
-def test_links_that_cut_columns_or_do_not_refine_each_other_are_refused():
-    with pytest.raises(CheckError, match="pass 1: link 1 is not a sum of the columns"):
-        rules(OperatorPass(PAIR, (1,), ALL, (FOUR, CROSSING)), OperatorPass(CELL, (0,), PAIR))
-    with pytest.raises(CheckError, match="a link of the chain is not a sum of the columns"):
-        rules(OperatorPass(CELL, (0,), ALL, (CROSSING, FOUR)))
-    with pytest.raises(CheckError, match="a link of the chain is not a sum of the columns"):
-        rules(OperatorPass(CELL, (0,), FOUR, (ALL,)))
-
-
-def test_a_pass_that_does_not_hold_the_columns_before_is_refused():
-    with pytest.raises(CheckError, match="pass 2 must hold the columns of the pass before"):
-        rules(OperatorPass(PAIR, (1,), ALL), OperatorPass(CELL, (0,), FOUR))
+@pytest.mark.parametrize(
+    ("passes", "message"),
+    [
+        pytest.param((OperatorPass(PAIR, (1, 2), ALL), LAST), "pass 1: query 2 is not a sum of the columns", id="query"),
+        pytest.param((OperatorPass(PAIR, (1,), CROSSING), LAST), "pass 1: an exact sum is not a sum of the columns", id="exact sum"),
+        pytest.param((OperatorPass(PAIR, (1,), ALL, (FOUR, CROSSING)), LAST), "pass 1: link 1 is not a sum of the columns", id="link"),
+        pytest.param((OperatorPass(CELL, (0,), ALL, (CROSSING, FOUR)),), CUT_LINK, id="links that do not refine each other"),
+        pytest.param((OperatorPass(CELL, (0,), FOUR, (ALL,)),), CUT_LINK, id="link and exact sum"),
+        pytest.param(
+            (OperatorPass(PAIR, (1,), ALL), OperatorPass(CELL, (0,), FOUR)), "pass 2 must hold the columns of the pass before", id="pass before"
+        ),
+        pytest.param((), "at least one pass", id="no pass"),
+    ],
+)  # fmt: skip
+def test_what_cuts_a_column_or_does_not_follow_is_refused(passes, message):
+    with pytest.raises(CheckError, match=message):
+        rules(*passes)
 
 
 def test_a_last_pass_that_does_not_tell_cells_apart_is_refused():
@@ -63,11 +61,6 @@ def test_structural_zeros_may_lie_anywhere():
     label = PAIR.copy()
     label[1] = 3
     assert rules(OperatorPass(CELL, (0,), label, (PAIR,)), allowed=allowed).queries == (0,)
-
-
-def test_no_pass_is_refused():
-    with pytest.raises(CheckError, match="at least one pass"):
-        rules()
 
 
 def test_combinations_are_numbered_in_their_order():

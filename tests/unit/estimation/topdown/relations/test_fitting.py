@@ -107,12 +107,18 @@ def test_random_blocks_meet_their_relation_and_retain_their_frames(relation: int
             assert sorted(cell // SIZES for cell in one) == sorted(cell // SIZES for cell in other)
 
 
-def test_what_cannot_be_met_is_missed_by_as_little_as_it_can() -> None:
+@pytest.mark.parametrize(
+    ("records", "wanted", "missed"),
+    [([[0], [1]], 9, 5), ([[], [1]], 3, 3)],
+    ids=["records", "a block without any"],
+)
+def test_what_cannot_be_met_is_missed_by_as_little_as_it_can(
+    records: list[list[int]], wanted: int, missed: int
+) -> None:
     tree, cells = spine(2), cells_of(EQUAL, same_group=True)
-    found = meet_relations(
-        tree, level_of_records(tree.leaf.geounits, [[0], [1]]), cells, target(9, 2), slack=0
-    )
-    assert missed_by_relation(found.sums, target(9, 2), cells.rules)[:, 0].tolist() == [5, 0]
+    before = level_of_records(tree.leaf.geounits, records)
+    found = meet_relations(tree, before, cells, target(wanted, 2), slack=0)
+    assert missed_by_relation(found.sums, target(wanted, 2), cells.rules)[:, 0].tolist() == [missed, 0]
 
 
 def test_changes_in_one_direction_are_brought_back_in_blocks_that_allow_it() -> None:
@@ -192,14 +198,6 @@ def test_an_error_of_the_solver_is_no_answer(monkeypatch: pytest.MonkeyPatch) ->
     infeasible, error = 2, 4
     assert ends[-1] == infeasible
     assert all(after != error for before, after in pairwise(ends) if before == error)
-
-
-def test_a_block_without_records_misses_what_it_must() -> None:
-    tree, cells = spine(2), cells_of(EQUAL, same_group=True)
-    found = meet_relations(
-        tree, level_of_records(tree.leaf.geounits, [[], [1]]), cells, target(3, 2), slack=0
-    )
-    assert missed_by_relation(found.sums, target(3, 2), cells.rules)[:, 0].tolist() == [3, 0]
 
 
 # Sums by class of chosen records are brought back by exchanges inside of blocks, which leave every sum of a block's variants.

@@ -8,7 +8,7 @@ from censafe.model.topdown.pl94 import GQ_ITEMS, RACE_ITEMS, TABLE_ITEMS
 from censafe.population.blocks.legacy import _wrong_sums
 from censafe.products.topdown.census_tables.definitions import SCHEMAS
 from censafe.products.topdown.configuration.shipped import shipped_schemas
-from support.histograms import sparse_level
+from support.histograms import dense, sparse_level
 from support.pl94_items import NAMES, TABLES, items_of
 
 BLOCKS = 5
@@ -37,9 +37,7 @@ def test_items_of_a_run_are_those_of_any_areas() -> None:
 
 def test_items_are_where_the_published_files_have_them() -> None:
     persons, units = level("pl94-persons", 5), level("pl94-units", 6)
-    counts = np.zeros((BLOCKS, 8 * 2 * 2 * 63), np.int64)
-    counts[np.repeat(np.arange(BLOCKS), np.diff(persons.node_ptr)), persons.cell] = persons.count
-    cells = counts.reshape(BLOCKS, 8, 2, 2, 63)
+    cells = dense(persons, 8 * 2 * 2 * 63).reshape(BLOCKS, 8, 2, 2, 63)
     items = np.split(items_of(persons, units), np.cumsum(list(TABLE_ITEMS.values()))[:-1], axis=1)
     tables = dict(zip(TABLE_ITEMS, items, strict=True))
     races = np.array(RACE_ITEMS)

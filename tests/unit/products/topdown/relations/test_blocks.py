@@ -17,7 +17,7 @@ from censafe.products.topdown.relations.blocks import (
     relation_sides,
     relation_targets,
 )
-from support.histograms import level_of_records, public_level, sparse_level
+from support.histograms import dense, level_of_records, public_level, sparse_level
 
 
 @pytest.fixture(scope="module")
@@ -78,18 +78,11 @@ LABEL = np.array([0, 1, 2, 2, -1, -1], np.int32)
 def world(seed: int, blocks: int = 200) -> tuple[SparseLevel, np.ndarray]:
     """Random blocks over six cells, and sums that a third of them do not have."""
     rng = np.random.default_rng(seed)
-    dense = rng.poisson(1.5, (blocks, len(LABEL)))
-    level = sparse_level(np.array([f"{n:04}" for n in range(blocks)]), dense)
+    level = sparse_level(np.array([f"{n:04}" for n in range(blocks)]), rng.poisson(1.5, (blocks, len(LABEL))))
     wanted = level_sums(level, LABEL, 3)
     change = rng.random(blocks) < 0.3
     wanted[change] = rng.permuted(wanted[change], axis=1)
     return level, wanted
-
-
-def dense_of(level: SparseLevel) -> np.ndarray:
-    found = np.zeros((level.nodes, len(LABEL)), np.int64)
-    found[np.repeat(np.arange(level.nodes), np.diff(level.node_ptr)), level.cell] = level.count
-    return found
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -97,7 +90,7 @@ def test_sums_are_those_wanted_and_the_rest_stays(seed: int) -> None:
     level, wanted = world(seed)
     found = following(level, LABEL, wanted)
     assert np.array_equal(level_sums(found, LABEL, 3), wanted)
-    before, after = dense_of(level), dense_of(found)
+    before, after = dense(level, len(LABEL)), dense(found, len(LABEL))
     assert np.array_equal(before[:, LABEL < 0], after[:, LABEL < 0])
     same = (level_sums(level, LABEL, 3) == wanted).all(axis=1)
     assert same.any() and not same.all()
@@ -121,7 +114,7 @@ def test_cells_of_a_group_share_its_change_as_all_blocks_do() -> None:
     )
     wanted = np.zeros((blocks, 3), np.int64)
     wanted[0, 2], wanted[1:, 2] = 1000, 1
-    found = dense_of(following(level, LABEL, wanted))
+    found = dense(following(level, LABEL, wanted), len(LABEL))
     assert found[0].tolist() == [0, 0, 900, 100, 0, 0]
     assert abs(int(found[1:, 3].sum()) - 100) <= 2
 
