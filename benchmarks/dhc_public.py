@@ -41,7 +41,7 @@ from censafe.products.topdown.folder import layout_of
 from censafe.products.topdown.intake.intake import Loaded, open_intake
 from censafe.products.topdown.measuring import full_shape
 from censafe.products.topdown.plan import LevelWorkload, workloads
-from censafe.publication.measurements.layout import CONSTRAINT, DPQUERY
+from censafe.publication.measurements.levels import CONSTRAINT, DPQUERY
 from harness import censafe, manifest, parser_of, population, report, topdown_table
 from stored_nation import level_answers
 

@@ -44,8 +44,7 @@ from censafe.estimation.sdhc.settings import CountRules, RatioRules, parse_estim
 from censafe.model.sdhc import EstimateSettings, NoisyCells
 from censafe.products.phsafe.estimates import EstimatePart, estimate_rules, write_estimates
 from censafe.products.phsafe.release import phsafe_codebook
-from censafe.publication.tables.noisy import find_folders, read_noisy_table
-from censafe.publication.tables.sdhc import StatementInput
+from censafe.publication.tables.sdhc import StatementInput, find_folders, read_noisy_table
 from harness import ROOT, TEST, censafe, markdown, parser_of, population, report, write_table
 
 Floats = NDArray[np.float64]

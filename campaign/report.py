@@ -7,8 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from censafe.publication.pages.document import document_html
-from censafe.publication.pages.markup import paragraphs, section, table
+from censafe.publication.pages import document_html, paragraphs, section, table
 from censafe.version import __version__
 
 

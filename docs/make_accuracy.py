@@ -21,7 +21,7 @@ from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.sweep import sweep_page
 from censafe.evaluation.pages.topdown import metric_values, topdown_page
 from censafe.evaluation.topdown.accuracy import SHORT
-from censafe.publication.pages.exhibits import Exhibit, svg_text
+from censafe.publication.pages import Exhibit, svg_text
 
 STATE = ("pl94-us", "--set", "root=State", "--set", "spine=standard", "--set")
 CASES = {

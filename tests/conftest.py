@@ -81,7 +81,7 @@ def pytest_collection_finish() -> None:
 def plain_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """No figure is drawn, for tests that look at none: drawing takes a third of an evaluation."""
     monkeypatch.setattr(
-        "censafe.publication.pages.exhibits.svg_text", lambda _, name: f'<svg id="figure-{name}"></svg>'
+        "censafe.publication.pages.svg_text", lambda _, name: f'<svg id="figure-{name}"></svg>'
     )
 
 

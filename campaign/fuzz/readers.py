@@ -23,10 +23,9 @@ from censafe.products.topdown.public.files import open_files
 from censafe.publication.manifest import read_manifest
 from censafe.publication.measurements.final_levels import read_finished_level
 from censafe.publication.measurements.geography import read_exact_totals, read_geography
-from censafe.publication.measurements.groups import read_group_measurements
-from censafe.publication.measurements.vectors import read_measurements
+from censafe.publication.measurements.tables import read_group_measurements, read_measurements
 from censafe.publication.microdata.histograms import histogram_schema
-from censafe.publication.tables.noisy import read_noisy_table
+from censafe.publication.tables.sdhc import read_noisy_table
 from censafe.results.districts import read_district_microdata
 from support.ledgers import make_plan, spend
 

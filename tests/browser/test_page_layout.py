@@ -15,7 +15,7 @@ SOURCE = Path(censafe.__file__).parent
 WRITERS = {
     "publication/certificate/page.py": ["certificate"],
     "publication/certificate/anonymity.py": ["anonymity"],
-    "publication/intervals/page.py": ["intervals"],
+    "publication/intervals.py": ["intervals"],
     "products/topdown/census_tables/card.py": ["card"],
     "evaluation/pages/page.py": [f"evaluation {kind}" for kind in EVALUATIONS],
     "attack/study.py": ["attack reconstruct", "attack rank", "attack compare"],
@@ -80,8 +80,8 @@ def test_every_module_that_writes_pages_has_its_kinds_here() -> None:
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SHARED
     }
-    assert calls - {"publication/pages/exhibits.py"} == set(WRITERS)
+    assert calls - {"publication/pages.py"} == set(WRITERS)
     for names in WRITERS.values():
         assert all(any(kind.startswith(name) for kind in KINDS) for name in names), names
     frames = {name for name, text in texts.items() if "<head>" in text.lower()}
-    assert frames == {"publication/pages/document.py", "planning/explorer/page/explorer.html"}
+    assert frames == {"publication/pages.py", "planning/explorer/page/explorer.html"}

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from censafe.model import NoiseLaw, QueryPlan
 from censafe.model.plan import NoiseSource
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
-from censafe.publication.measurements.layout import Constraint, NmfLayout
+from censafe.publication.measurements.levels import Constraint, NmfLayout
 
 DIGEST = "ab" * 32
 SHAPES = ((1, 1), (2, 3))

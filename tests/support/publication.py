@@ -25,8 +25,7 @@ from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.certificate.tables import TableContents
 from censafe.publication.manifest import ConfigRecord, LedgerRecord, Manifest, PartRecord
-from censafe.publication.tables.bureau import TableLayout
-from censafe.publication.tables.check import DerivedTable
+from censafe.publication.tables.bureau import DerivedTable, TableLayout
 from censafe.publication.tables.tidy import CodebookInput, TableLabel
 
 Source = NoiseSource

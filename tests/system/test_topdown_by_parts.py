@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from censafe.products.topdown.public.estimate import PartedHistogram
-from censafe.publication.measurements.layout import CONSTRAINT, DPQUERY
+from censafe.publication.measurements.levels import CONSTRAINT, DPQUERY
 from support.commands import CommandLine, Outcome
 from support.noisy_measurements import rewrite
 from support.runs import Runs

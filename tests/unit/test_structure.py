@@ -23,8 +23,8 @@ NAMED = (
     "population/", "results/districts", "results/forms", "results/histogram_files", "results/measurements/", "results/source", "results/summary", "results/table_files",
     "privacy/", "products/configuration/", "products/detailed/", "products/phsafe/", "products/run/",
     "products/topdown/census_tables/", "products/topdown/configuration/", "products/topdown/intake/", "products/topdown/public/",
-    "publication/certificate/", "publication/groups/", "publication/intervals/", "publication/measurements/", "publication/microdata/",
-    "publication/pages/", "publication/tables/", "tabulation/",
+    "publication/certificate/", "publication/groups/", "publication/intervals", "publication/measurements/", "publication/microdata/",
+    "publication/pages", "publication/tables/", "tabulation/",
 )  # fmt: skip
 
 # Names that stay: a constant of HTTP, configuration keys, and in packages that hold layouts of microdata their fields.

@@ -10,7 +10,7 @@ from censafe.errors import CensafeError, StorageError, UsageError
 from censafe.geography.packed import PackedFile
 from censafe.publication.atomic import is_moving
 from censafe.publication.manifest import read_manifest, stopped_words
-from censafe.publication.measurements.layout import QUERY_SUFFIX
+from censafe.publication.measurements.levels import QUERY_SUFFIX
 from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.results.microdata import missing_columns, text_header
 

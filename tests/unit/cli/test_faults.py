@@ -26,7 +26,7 @@ from censafe.model.fetching import interruptible, stream_of
 from censafe.population.blocks.source import block_files
 from censafe.population.detailed.files import find_totals
 from censafe.population.files.relation import engine_errors, find_table
-from censafe.publication.tables.noisy import read_noisy_table
+from censafe.publication.tables.sdhc import read_noisy_table
 from support.commands import CommandLine
 
 

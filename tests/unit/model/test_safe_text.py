@@ -110,7 +110,7 @@ def test_all_files_are_written_through_this_module() -> None:
     assert found == {
         "model/safe_text.py",
         "population/examples.py",
-        "publication/intervals/files.py",
+        "publication/intervals.py",
         "publication/tables/csv_rows.py",
         "publication/tables/pl94.py",
         "publication/tables/bureau.py",

@@ -15,7 +15,7 @@ from censafe.attack.pages.reconstruction import attack_bars, attack_lines
 from censafe.attack.people import SIZE_CLASSES
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import Page, Rows, exhibit, one_panel, quiet
-from censafe.publication.pages.exhibits import Exhibit
+from censafe.publication.pages import Exhibit
 
 _Row = Mapping[str, Any]
 _COLORS: Final = (

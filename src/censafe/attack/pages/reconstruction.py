@@ -13,7 +13,7 @@ from censafe.attack.matching.guessers import GUESSER
 from censafe.attack.people import SIZE_CLASSES
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import COLORS, Page, Rows, exhibit, one_panel, quiet
-from censafe.publication.pages.exhibits import Exhibit
+from censafe.publication.pages import Exhibit
 
 NATION_BLOCKS = 6_207_027
 """Populated blocks of the 2010 Census."""

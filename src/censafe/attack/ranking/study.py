@@ -27,7 +27,7 @@ from censafe.evaluation.outputs import (
 )
 from censafe.evaluation.pages.page import Page, Rows, exhibit
 from censafe.model.observer import Observer, work_done
-from censafe.publication.pages.exhibits import Exhibit
+from censafe.publication.pages import Exhibit
 
 ATTACK_SOURCE: Final = "tables"
 _DIGITS: Final = {"block": 15, "tract": 11, "county": 5, "state": 2}

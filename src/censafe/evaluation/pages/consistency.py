@@ -9,7 +9,7 @@ from typing import Any
 from censafe.evaluation.outputs import number_text, read_frame
 from censafe.evaluation.pages.page import Rows, capital, exhibit, spaced
 from censafe.evaluation.pairs.inconsistencies import COUNTED, NOT_MEASURED
-from censafe.publication.pages.exhibits import Exhibit, PageTable
+from censafe.publication.pages import Exhibit, PageTable
 
 _MOST_ANSWERS = 12  # answers of a characteristic
 _TEXTS = ("kind", "group", "status", "words", "relation", "label", "classes", "class")

@@ -28,8 +28,7 @@ from censafe.evaluation.tables.document import (
 from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow, level_of
 from censafe.evaluation.tables.groups.cells import SIZES
 from censafe.evaluation.tables.groups.figure import SPREAD, draw_margins, frequent_rows, shares_figure
-from censafe.publication.pages.exhibits import Exhibit
-from censafe.publication.pages.markup import count_of
+from censafe.publication.pages import Exhibit, count_of
 
 _Errors = Sequence[ErrorRow]
 _PRODUCTS: Final = {"safetab-p": "SafeTab-P", "safetab-h": "SafeTab-H"}

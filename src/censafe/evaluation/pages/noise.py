@@ -26,7 +26,7 @@ from censafe.evaluation.pages.page import (
 )
 from censafe.model.bounds import upper
 from censafe.publication.certificate.tables import SYMBOLS
-from censafe.publication.pages.exhibits import Exhibit
+from censafe.publication.pages import Exhibit
 
 _METHODS: Final = {"noisy": "noisy counts of the level", "blocks_noise": "noisy blocks, added up"}
 _TEXTS: Final = ("histogram", "method", "law", "estimator", "statistic", "question", "words")

@@ -18,7 +18,7 @@ from censafe.evaluation.confidential import COMPARED, Confidentiality
 from censafe.evaluation.shipped import shipped_document
 from censafe.model.bounds import upper
 from censafe.publication.certificate.tables import SYMBOLS
-from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
+from censafe.publication.pages import Exhibit, ExhibitSheet, PageTable, sheet_html
 
 NAN: Final = float("nan")
 Rows = Sequence[Mapping[str, Any]]

@@ -32,7 +32,7 @@ from censafe.evaluation.pages.page import (
     spaced,
 )
 from censafe.evaluation.pairs.vintages import MAIN
-from censafe.publication.pages.exhibits import Exhibit
+from censafe.publication.pages import Exhibit
 
 _LAWS: Final = {"laplace": "geometric", "gaussian": "Gaussian"}
 _LOSS_MEASURES: Final = {

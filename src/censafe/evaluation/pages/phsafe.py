@@ -28,8 +28,7 @@ from censafe.evaluation.tables.document import (
 from censafe.evaluation.tables.phsafe.accuracy import AccuracyRow, margin_panel, percent_cut, truncation_panel
 from censafe.model.bounds import lower
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.publication.pages.exhibits import Exhibit
-from censafe.publication.pages.markup import count_of
+from censafe.publication.pages import Exhibit, count_of
 
 _Rows = Sequence[AccuracyRow]
 _PLACES: Final = {"USA": "nation", "STATE": "states"}

@@ -15,7 +15,7 @@ from censafe.evaluation.pages.page import Page, Rows, capital, exhibit, known, q
 from censafe.model.bounds import upper
 from censafe.planning.prices.meaning import ALARMS
 from censafe.publication.certificate.tables import SYMBOLS
-from censafe.publication.pages.exhibits import Exhibit
+from censafe.publication.pages import Exhibit
 
 _CURVES: Final = (
     ("bound", "no attack on any mechanism of this loss does better", "#d1762a", "-"),

@@ -12,7 +12,7 @@ from censafe.evaluation.outputs import number_text, read_evaluation, read_frame,
 from censafe.evaluation.pages.figures_sweep import draw_bias, draw_curves, draw_error_by_budget, draw_trade
 from censafe.evaluation.pages.page import EPSILON, Page, Rows, exhibit, known, run_settings
 from censafe.model.bounds import upper
-from censafe.publication.pages.exhibits import Exhibit
+from censafe.publication.pages import Exhibit
 
 _MEAN_OF: Final = 10  # areas of a class whose mean figure 3 has room for, however large it is
 _TEXTS: Final = ("method", "stat", "epl_estimator", "epl_reason")

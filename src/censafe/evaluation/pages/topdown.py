@@ -24,7 +24,7 @@ from censafe.evaluation.pages.page import (
 )
 from censafe.evaluation.summary.filling import SUITE
 from censafe.evaluation.topdown.accuracy import METHODS, SHORT
-from censafe.publication.pages.exhibits import Exhibit
+from censafe.publication.pages import Exhibit
 
 _FEWEST = 10  # areas of a level whose growth is shown
 

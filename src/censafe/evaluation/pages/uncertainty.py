@@ -24,7 +24,7 @@ from censafe.evaluation.pages.page import (
     shade,
     spaced,
 )
-from censafe.publication.pages.exhibits import Exhibit
+from censafe.publication.pages import Exhibit
 
 
 def uncertainty_page(folder: Path) -> Page:

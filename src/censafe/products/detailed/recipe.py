@@ -33,9 +33,9 @@ from censafe.products.run.options import EstimateOptions, ReadOptions, RunOption
 from censafe.products.run.publishing import MeasuredRun, measured_before
 from censafe.products.run.runner import RunAdvice, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
-from censafe.publication.groups.tidy import CLASSES_FILE, read_coterminous_classes
+from censafe.publication.groups.tables import CLASSES_FILE, read_coterminous_classes
 from censafe.publication.manifest import ConfigRecord, Manifest, verify_outputs
-from censafe.publication.measurements.groups import read_group_measurements, write_group_measurements
+from censafe.publication.measurements.tables import read_group_measurements, write_group_measurements
 from censafe.publication.sums import require_confidence
 from censafe.publication.tables.bureau import STAMP_FILE
 

@@ -27,11 +27,11 @@ from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.groups.certificate import GroupContents
 from censafe.publication.groups.check import check_group_measurements, check_group_tables
-from censafe.publication.groups.tables import write_group_tables
-from censafe.publication.groups.tidy import (
+from censafe.publication.groups.tables import (
     GroupContext,
     write_coterminous_report,
     write_group_codebook,
+    write_group_tables,
     write_group_tidy,
 )
 from censafe.publication.stamps import Stamp

@@ -29,9 +29,11 @@ from censafe.publication.atomic import move_into_place, sha256_path
 from censafe.publication.manifest import Manifest, hash_outputs
 from censafe.publication.stamps import STAMP
 from censafe.publication.tables.bureau import key_columns, region_type_of
-from censafe.publication.tables.noisy import find_folders, is_puerto_rico, read_noisy_table
 from censafe.publication.tables.sdhc import (
     StatementInput,
+    find_folders,
+    is_puerto_rico,
+    read_noisy_table,
     write_estimate_files,
     write_estimate_table,
     write_statement,

@@ -24,7 +24,7 @@ from censafe.products.run.publishing import MeasuredRun, measured_before
 from censafe.products.run.runner import RunAdvice, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord
-from censafe.publication.measurements.vectors import read_measurements, write_measurements
+from censafe.publication.measurements.tables import read_measurements, write_measurements
 from censafe.publication.sums import require_confidence
 from censafe.tabulation.tables.counting import CountAccumulator
 

@@ -18,8 +18,13 @@ from censafe.publication.certificate.statement import CertificateInput, CheckGro
 from censafe.publication.certificate.tables import TableContents
 from censafe.publication.manifest import Manifest
 from censafe.publication.stamps import Stamp
-from censafe.publication.tables.bureau import TableLayout, write_tables
-from censafe.publication.tables.check import DerivedTable, check_tables, expected_levels
+from censafe.publication.tables.bureau import (
+    DerivedTable,
+    TableLayout,
+    check_tables,
+    expected_levels,
+    write_tables,
+)
 from censafe.publication.tables.tidy import CodebookInput, TableLabel, TidyContext, write_codebook, write_tidy
 
 ESTIMATES = "estimates"

@@ -52,9 +52,14 @@ from censafe.publication.measurements.geography import (
     write_exact_totals,
     write_geography,
 )
-from censafe.publication.measurements.layout import SUMMED, Constraint, NmfLayout
-from censafe.publication.measurements.reader import read_constraints, read_noisy_measurements
-from censafe.publication.measurements.writer import write_noisy_measurements
+from censafe.publication.measurements.levels import (
+    SUMMED,
+    Constraint,
+    NmfLayout,
+    read_constraints,
+    read_noisy_measurements,
+    write_noisy_measurements,
+)
 from censafe.publication.stamps import STAMP, Stamp
 
 STATE: Final = "State"

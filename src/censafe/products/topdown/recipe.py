@@ -42,7 +42,7 @@ from censafe.products.topdown.table_estimates.choice import TableChoice, table_c
 from censafe.products.topdown.table_estimates.earlier_answers import has_answers
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.final_levels import read_finished_level
-from censafe.publication.measurements.reader import read_noisy_measurements
+from censafe.publication.measurements.levels import read_noisy_measurements
 from censafe.publication.sums import require_confidence
 from censafe.tabulation.engine.tasks import EngineTasks
 

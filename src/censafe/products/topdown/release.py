@@ -40,7 +40,7 @@ from censafe.publication.certificate.anonymity import ExactFigures, anonymity_va
 from censafe.publication.certificate.levels import LevelEstimates
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
-from censafe.publication.intervals.files import INTERVAL_FILES
+from censafe.publication.intervals import INTERVAL_FILES
 from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
 
 _DELTA: Final = Fraction(1, 10**10)

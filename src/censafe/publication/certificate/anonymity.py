@@ -18,8 +18,7 @@ from censafe.model.bounds import factor_text
 from censafe.model.entries import nearest
 from censafe.privacy.loss.attack import best_guess
 from censafe.privacy.loss.conversions import odds_bound
-from censafe.publication.pages.document import document_html
-from censafe.publication.pages.markup import paragraphs, section, table
+from censafe.publication.pages import document_html, paragraphs, section, table
 from censafe.publication.stamps import DEMONSTRATION, STAMP
 
 ODDS_DELTA: Final = Fraction(1, 1000)

@@ -14,9 +14,15 @@ from censafe.model import NoiseLaw, ReleasePlan
 from censafe.model.measurements import run_result
 from censafe.model.plan import NoiseSource
 from censafe.publication.certificate.anonymity import anonymity_section, read_sentences
-from censafe.publication.certificate.tables import SYMBOLS, Document, budget_entries, noise_entries
-from censafe.publication.certificate.words import ESTIMATED, NOISE
-from censafe.publication.pages.markup import (
+from censafe.publication.certificate.tables import (
+    ESTIMATED,
+    NOISE,
+    SYMBOLS,
+    Document,
+    budget_entries,
+    noise_entries,
+)
+from censafe.publication.pages import (
     HtmlCell,
     breakable,
     count_of,

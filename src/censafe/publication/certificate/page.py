@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Final
 
 from censafe.publication.atomic import atomic_text
-from censafe.publication.certificate.odds import odds_part
 from censafe.publication.certificate.statement import (
     CertificateContents,
     CertificateInput,
     certificate_document,
+    odds_part,
 )
 from censafe.publication.certificate.tables import SYMBOLS, Document
-from censafe.publication.pages.document import document_html
-from censafe.publication.pages.markup import (
+from censafe.publication.pages import (
     HtmlCell,
     breakable,
     details,
+    document_html,
     fixed,
     integer,
     listing,

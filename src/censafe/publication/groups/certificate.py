@@ -17,15 +17,15 @@ from censafe.model.groups.cells import GroupTable, ProductTables
 from censafe.model.groups.estimates import GroupEstimates, GroupNoise
 from censafe.model.parsing import exact_text
 from censafe.publication.certificate.tables import (
+    NOISE,
     SYMBOLS,
     Document,
     budget_entries,
     counts_published,
     shares_section,
 )
-from censafe.publication.certificate.words import NOISE
-from censafe.publication.groups.accuracy import WEIGHTED, accuracy_of_cells
-from censafe.publication.pages.markup import (
+from censafe.publication.groups.tables import WEIGHTED, accuracy_of_cells
+from censafe.publication.pages import (
     HtmlCell,
     count_of,
     fixed,

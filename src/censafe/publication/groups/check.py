@@ -17,9 +17,9 @@ from censafe.geography.regions import REGION_TYPES
 from censafe.model import GroupLevel, GroupMeasurements, ReleasePlan
 from censafe.model.groups.cells import GroupLayout, GroupTable, ProductTables, Shell
 from censafe.model.groups.estimates import GroupEstimates
-from censafe.publication.groups.rows import cells_of, in_file
+from censafe.publication.groups.tables import cells_of, in_file
 from censafe.publication.stamps import Stamp
-from censafe.publication.tables.check import file_problems, raise_if_wrong
+from censafe.publication.tables.bureau import file_problems, raise_if_wrong
 
 _TYPES = tuple(region_type.name for region_type in REGION_TYPES)
 _ANY_STATE = ("USA", "AIANNH")

@@ -15,8 +15,7 @@ from censafe.errors import CheckError, StorageError
 from censafe.geography.area_names import AreaNames
 from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_validated
 from censafe.model.sparse import SparseLevel
-from censafe.publication.atomic import atomic_write
-from censafe.publication.large_files import HashedStream
+from censafe.publication.atomic import HashedStream, atomic_write
 from censafe.publication.stamps import Stamp, stamp_metadata
 
 _CHUNK = 1 << 20

@@ -26,7 +26,7 @@ from censafe.model.named_arrays import SparseArrays
 from censafe.model.observer import unheard
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.constraints import CellGroups
-from censafe.publication.large_files import hashed_bytes
+from censafe.publication.atomic import hashed_bytes
 from censafe.publication.microdata.check import MicrodataCheck
 from censafe.publication.microdata.layouts import CompanionRows, MicrodataColumn, MicrodataLayout
 from censafe.publication.microdata.rows import (

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type
 from censafe.model.safe_text import csv_table
-from censafe.publication.large_files import hashed_bytes
+from censafe.publication.atomic import hashed_bytes
 
 _ROWS: Final = 1 << 17  # that are turned into text at once
 _NUMBERS: Final = 1 << 18  # which stay in the cache

@@ -18,8 +18,7 @@ from censafe.model.cells.lines import CensusTable
 from censafe.model.compiled import compiled
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
-from censafe.publication.atomic import atomic_folder
-from censafe.publication.large_files import HashedStream
+from censafe.publication.atomic import HashedStream, atomic_folder
 from censafe.publication.microdata.histograms import arrow_texts
 from censafe.publication.stamps import Stamp, stamp_metadata
 from censafe.publication.tables.csv_rows import NumberedRows, write_csv

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from censafe.errors import DataError, UsageError
-from censafe.publication.measurements.layout import CONSTRAINT, DPQUERY
+from censafe.publication.measurements.levels import CONSTRAINT, DPQUERY
 from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
 from censafe.results.measurements.rows import data_files, opened
 from censafe.results.source import MANIFEST, KnownForms, recognize

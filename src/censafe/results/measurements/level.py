@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.model.topdown.level_measurements import Answers
-from censafe.publication.measurements.layout import DPQUERY, QUERY_SUFFIX
+from censafe.publication.measurements.levels import DPQUERY, QUERY_SUFFIX
 from censafe.results.measurements.files import LevelFiles
 from censafe.results.measurements.listing import COMPLETE, GET_FILES, texts
 from censafe.results.measurements.rows import (

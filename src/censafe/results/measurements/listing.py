@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.publication.measurements.layout import CONSTRAINT, CONSTRAINT_SUFFIX
+from censafe.publication.measurements.levels import CONSTRAINT, CONSTRAINT_SUFFIX
 from censafe.results.measurements.files import LevelFiles
 from censafe.results.measurements.rows import Faults, Rows, letters, read_answer_rows
 

@@ -8,7 +8,7 @@ from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.counts.frames import Subject, Value, long_frame
 from censafe.evaluation.outputs import wide_metrics
 from censafe.evaluation.pages.page import Page, page_html
-from censafe.publication.pages.exhibits import Exhibit, PageTable, svg_text
+from censafe.publication.pages import Exhibit, PageTable, svg_text
 
 
 def drawn() -> Figure:

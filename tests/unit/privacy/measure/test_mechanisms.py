@@ -13,7 +13,7 @@ from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
 from censafe.privacy.ledger.state import Reservation
 from censafe.privacy.measure.mechanisms import measure
 from censafe.privacy.noise.sampler import draw
-from censafe.publication.measurements.vectors import write_measurements
+from censafe.publication.measurements.tables import write_measurements
 from censafe.publication.stamps import STAMP, require_publishable
 from support.noise import known_part_key, law, seeded_part_key
 

@@ -14,7 +14,7 @@ from censafe.model.plan import NoiseSource
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput
 from censafe.publication.groups.certificate import GroupContents
-from censafe.publication.groups.tidy import write_coterminous_report
+from censafe.publication.groups.tables import write_coterminous_report
 from censafe.publication.manifest import (
     ConfigRecord,
     Manifest,

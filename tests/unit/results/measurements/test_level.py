@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError
-from censafe.publication.measurements.writer import write_noisy_measurements
+from censafe.publication.measurements.levels import write_noisy_measurements
 from censafe.results.measurements.files import level_files
 from censafe.results.measurements.level import PublicAnswers, read_answers
 from censafe.results.measurements.listing import ListedLevel, list_level, texts

@@ -38,7 +38,7 @@ from censafe.products.detailed.plan import part_name, stabilities
 from censafe.products.detailed.product_tables import tables_of
 from censafe.products.detailed.recipe import PartTask
 from censafe.products.detailed.release import configured_classes, process
-from censafe.publication.groups.rows import Groups
+from censafe.publication.groups.tables import Groups
 
 _OUTCOMES: Final = 5  # no table, then the stat levels
 _NEVER: Final = np.iinfo(np.int64).max

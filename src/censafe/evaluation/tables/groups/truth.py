@@ -39,8 +39,7 @@ from censafe.products.detailed.persons.recipe import true_counts as true_persons
 from censafe.products.detailed.product_tables import tables_of
 from censafe.products.detailed.recipe import CountRecords
 from censafe.products.run.options import ReadOptions
-from censafe.publication.groups.rows import CellRows, GroupOrder, group_orders
-from censafe.publication.groups.tables import write_header, write_order
+from censafe.publication.groups.tables import CellRows, GroupOrder, group_orders, write_header, write_order
 
 if TYPE_CHECKING:
     from censafe.evaluation.tables.flow import TrueTables

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from censafe.products.topdown.census_tables.card_values import CardTable, CardValues, Use, use_of
 from censafe.products.topdown.census_tables.shapes import AreaShapes
 from censafe.publication.atomic import atomic_text
-from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
+from censafe.publication.pages import Exhibit, ExhibitSheet, PageTable, sheet_html
 from censafe.publication.stamps import STAMP_REASONS
 
 _PROPER: Final = ("hispanic", "latino")

@@ -24,7 +24,7 @@ from censafe.products.topdown.census_tables.source import (
 )
 from censafe.products.topdown.folder import ESTIMATES
 from censafe.products.topdown.plan import CONFIGURATION
-from censafe.publication.intervals.files import PARQUET_FILE
+from censafe.publication.intervals import PARQUET_FILE
 from censafe.publication.manifest import read_manifest
 
 _ROUNDING: Final = 1e-6  # of linear estimates, far below a count

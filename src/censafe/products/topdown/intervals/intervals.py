@@ -39,14 +39,14 @@ from censafe.products.topdown.labels import answer_words, item_words, race_words
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.rehearsal import further_runs
 from censafe.publication.atomic import sha256_file
-from censafe.publication.intervals.files import (
+from censafe.publication.intervals import (
     PAGES,
     IntervalRows,
     IntervalWriter,
     percent,
     write_interval_codebook,
+    write_interval_page,
 )
-from censafe.publication.intervals.page import write_interval_page
 from censafe.publication.stamps import Stamp
 
 _RACES: Final = "races"

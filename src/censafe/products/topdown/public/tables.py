@@ -38,7 +38,7 @@ from censafe.products.topdown.table_estimates.earlier_answers import (
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.atomic import move_into_place, sha256_path
 from censafe.publication.manifest import hash_outputs, write_manifest
-from censafe.publication.measurements.layout import CONSTRAINT, DPQUERY
+from censafe.publication.measurements.levels import CONSTRAINT, DPQUERY
 from censafe.publication.stamps import DEMONSTRATION
 from censafe.results.measurements.chosen import AnswerIndex, SummedAnswers
 from censafe.results.measurements.files import measurement_folder

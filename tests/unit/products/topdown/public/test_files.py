@@ -17,7 +17,7 @@ from censafe.products.topdown.public import file_answers
 from censafe.products.topdown.public.file_answers import FileAnswers
 from censafe.products.topdown.public.files import spine_above_blocks, spine_of_files
 from censafe.products.topdown.public.tables import areas_above_blocks
-from censafe.publication.measurements.writer import write_noisy_measurements
+from censafe.publication.measurements.levels import write_noisy_measurements
 from censafe.results.measurements.chosen import index_answers
 from censafe.results.measurements.files import level_files
 from censafe.results.measurements.listing import list_level

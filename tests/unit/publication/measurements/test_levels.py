@@ -9,11 +9,14 @@ import pytest
 
 from censafe.errors import CheckError, ReleaseError, StorageError
 from censafe.publication.atomic import sha256_path
-from censafe.publication.measurements import layout as nmf_layout
-from censafe.publication.measurements import writer as nmf_writer
-from censafe.publication.measurements.layout import slices
-from censafe.publication.measurements.reader import read_constraints, read_noisy_measurements
-from censafe.publication.measurements.writer import write_noisy_measurements
+from censafe.publication.measurements import levels as nmf_layout
+from censafe.publication.measurements import levels as nmf_writer
+from censafe.publication.measurements.levels import (
+    read_constraints,
+    read_noisy_measurements,
+    slices,
+    write_noisy_measurements,
+)
 from support.noisy_measurements import DIGEST, LAYOUT, SHAPES, constraints, measured
 
 

@@ -13,8 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import StorageError
-from censafe.publication.intervals.files import IntervalRows, IntervalWriter, write_interval_codebook
-from censafe.publication.intervals.page import write_interval_page
+from censafe.publication.intervals import (
+    IntervalRows,
+    IntervalWriter,
+    write_interval_codebook,
+    write_interval_page,
+)
 from censafe.publication.stamps import STAMP
 
 LEVELS = (Fraction(9, 10), Fraction(995, 1000))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from censafe.errors import DataError
-from censafe.publication.tables.noisy import read_noisy_table
+from censafe.publication.tables.sdhc import read_noisy_table
 
 HEADER = "REGION_TYPE|REGION_ID|PH3_DATA_CELL|NOISE_DISTRIBUTION|VARIANCE|COUNT"
 

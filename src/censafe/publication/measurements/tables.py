@@ -1,8 +1,9 @@
-"""Noisy measurements of population groups on disk: one Parquet file a part, verified whenever read."""
+"""Noisy measurements of tables and of population groups on disk: one row an answer, one Parquet file a part of groups, verified whenever it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,101 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from censafe.model import GroupLevel, GroupMeasurements, NoiseLaw
+from censafe.model import Axis, GroupLevel, GroupMeasurements, KeyDomain, Measurements, NoiseLaw
 from censafe.model.parsing import exact_text, parse_fraction
-from censafe.publication.measurements.sealed import PartFormat, read_part, source_written, write_part
+from censafe.publication.measurements.sealed import (
+    PartFormat,
+    query_document,
+    query_in,
+    read_part,
+    source_written,
+    write_part,
+)
 from censafe.publication.stamps import Stamp, require_publishable
+
+_FIXED = ("table", "level", "value", "law", "parameter", "cost", "source")
+
+
+def write_measurements(
+    path: Path, measurements: Sequence[Measurements], *, plan_digest: str, stamp: Stamp | None = None
+) -> str:
+    """Write the noisy answers of one part, with everything needed to rebuild them exactly.
+
+    One row an answer: table, level, the key axes as text (null where a query has no such axis),
+    value, law, the law's parameter and the query's cost as ``num/den``, and the source of the noise.
+    The file's metadata hold the plan's digest, the source, the key domains and a digest of the
+    content.
+    """
+    require_publishable(measurements, stamp)
+    return write_part(path, measurements, _ANSWERS, plan_digest=plan_digest, stamp=stamp)
+
+
+def read_measurements(path: Path, *, plan_digest: str | None = None) -> list[Measurements]:
+    """Read one part back and check that nothing in it changed since it was written."""
+    measurements: Sequence[Measurements] = read_part(path, _ANSWERS, plan_digest)
+    return list(measurements)
+
+
+def _answer_header(measurements: Sequence[Measurements]) -> dict[str, Any]:
+    return {
+        "queries": [
+            {**query_document(m.query), "axes": [[axis.name, list(axis.values)] for axis in m.domain.axes]}
+            for m in measurements
+        ]
+    }
+
+
+def _rebuilt_answers(header: Mapping[str, Any], table: pa.Table) -> list[Measurements]:
+    if not set(_FIXED) <= set(table.column_names) or table.schema.field("value").type != pa.int64():
+        raise ValueError("other columns")
+    queries = [query_in(entry) for entry in header["queries"]]
+    domains = [
+        KeyDomain(tuple(Axis(name, tuple(values)) for name, values in entry["axes"]))
+        for entry in header["queries"]
+    ]
+    values = np.asarray(table.column("value").to_numpy(), dtype=np.int64)
+    edges = np.cumsum([0, *(domain.size for domain in domains)])
+    if edges[-1] != len(values):
+        raise ValueError("other rows than the key domains have")
+    parts = [values[start:stop].copy() for start, stop in pairwise(edges)]
+    source = source_written(header)
+    return [
+        Measurements(query, domain, part, source)
+        for query, domain, part in zip(queries, domains, parts, strict=True)
+    ]
+
+
+def _answers_to_arrow(measurements: Sequence[Measurements]) -> pa.Table:
+    axes = list(dict.fromkeys(name for m in measurements for name in m.domain.names))
+    if set(axes) & set(_FIXED):
+        raise ValueError(f"a key axis must not be called {sorted(set(axes) & set(_FIXED))[0]}")
+    names = ("table", "level", *axes, "value", "law", "parameter", "cost", "source")
+    columns: dict[str, list[pa.Array]] = {name: [] for name in names}
+    for m in measurements:
+        size = m.domain.size
+        for name in axes:
+            texts = m.domain.column(name).tolist() if name in m.domain.names else [None] * size
+            columns[name].append(pa.array(texts, pa.string()))
+        columns["value"].append(pa.array(m.values, pa.int64()))
+        for name, text in {**query_document(m.query), "source": m.source}.items():
+            columns[name].append(pa.repeat(pa.scalar(text, pa.string()), size))
+    types = {"value": pa.int64()}
+    return pa.table(
+        {
+            name: pa.chunked_array(chunks, types.get(name, pa.string())).combine_chunks()
+            for name, chunks in columns.items()
+        }
+    )
+
+
+_ANSWERS: PartFormat[Sequence[Measurements]] = PartFormat(
+    name="censafe measurements 1",
+    otherwise="not a measurement file of censafe, or it was changed after it was measured",
+    header=_answer_header,
+    table=_answers_to_arrow,
+    arrays=lambda measurements: (m.values for m in measurements),
+    rebuilt=_rebuilt_answers,
+)
 
 
 def write_group_measurements(
@@ -26,15 +118,15 @@ def write_group_measurements(
     level with all its regions and iterations, laws and costs as ``num/den``, and a digest of the content.
     """
     require_publishable([measurements], stamp)
-    return write_part(path, measurements, _KIND, plan_digest=plan_digest, stamp=stamp)
+    return write_part(path, measurements, _GROUPS, plan_digest=plan_digest, stamp=stamp)
 
 
 def read_group_measurements(path: Path, *, plan_digest: str | None = None) -> GroupMeasurements:
     """Read one part back and check that nothing in it changed since it was written."""
-    return read_part(path, _KIND, plan_digest)
+    return read_part(path, _GROUPS, plan_digest)
 
 
-def _header(measurements: GroupMeasurements) -> dict[str, Any]:
+def _group_header(measurements: GroupMeasurements) -> dict[str, Any]:
     level = measurements.level
     return {
         "table": measurements.table,
@@ -52,7 +144,7 @@ def _header(measurements: GroupMeasurements) -> dict[str, Any]:
     }
 
 
-def _to_arrow(measurements: GroupMeasurements) -> pa.Table:
+def _groups_to_arrow(measurements: GroupMeasurements) -> pa.Table:
     level = measurements.level
     columns = {
         "region_id": pa.DictionaryArray.from_arrays(
@@ -70,7 +162,7 @@ def _to_arrow(measurements: GroupMeasurements) -> pa.Table:
     return pa.table(columns)
 
 
-def _rebuilt(header: Mapping[str, Any], table: pa.Table) -> GroupMeasurements:
+def _rebuilt_groups(header: Mapping[str, Any], table: pa.Table) -> GroupMeasurements:
     written = header["level"]
     detailed_only = np.zeros(len(written["iterations"]), np.bool_)
     detailed_only[written["detailed_only"]] = True
@@ -119,13 +211,13 @@ def _ordinals(column: pa.ChunkedArray, names: NDArray[np.str_]) -> NDArray[np.in
 
 
 _COLUMNS = ("region", "iteration", "stat_level", "stage1", "indptr", "values")
-_KIND = PartFormat(
+_GROUPS = PartFormat(
     name="censafe group measurements 1",
     otherwise="not a measurement file of population groups, or it was changed after it was measured",
-    header=_header,
-    table=_to_arrow,
+    header=_group_header,
+    table=_groups_to_arrow,
     arrays=lambda measurements: (getattr(measurements, name) for name in _COLUMNS),
-    rebuilt=_rebuilt,
+    rebuilt=_rebuilt_groups,
     dictionaries=("region_id", "iteration"),
     compression_level=1,
 )

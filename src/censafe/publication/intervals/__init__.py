@@ -1,1 +1,0 @@
-"""Estimates with intervals beside published counts, as files and as a page."""
