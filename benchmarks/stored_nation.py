@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from censafe.estimation.topdown.levels.facts import PublicFacts, facts_above, facts_below
-from censafe.geography.spines.subtrees import Subtree, subtrees
+from censafe.geography.spines.tree import Subtree, subtrees
 from censafe.model import ExactHistograms
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.keys.part_keys import derive_part_key

@@ -12,7 +12,7 @@ from typing import Any
 
 from campaign.fuzz.mutations import Change, of_bytes, of_parquet, of_text
 from censafe import configuration, validate
-from censafe.geography.areas import read_areas
+from censafe.geography.grfc import read_areas
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
 from censafe.population.blocks.areas import read_grfc_blocks
 from censafe.population.blocks.layout import e2e_layout, pl94_layout

@@ -18,8 +18,7 @@ from censafe.population.households.source import open_population
 from censafe.population.households.validation import validate
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.tabulation.engine import connect, count_by, record_batches
-from censafe.tabulation.tables.counting import CountAccumulator
-from censafe.tabulation.truncation import ranked
+from censafe.tabulation.tables.counting import CountAccumulator, ranked
 from support.engines import random_tables
 from support.phsafe_inputs import STATES, write_folder, write_parquet_folder
 

@@ -8,7 +8,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import AreaNames
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import PL94_PR
 from censafe.model.sparse import SparseLevel

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from censafe.geography.areas import Areas
+from censafe.geography.grfc import Areas
 from censafe.products.detailed.codes.universe import CharacteristicIteration, Universe
 from censafe.products.detailed.counting import GroupCounter
 from censafe.tabulation.groups.counting import Batch, GroupedRecords, sort_by_block

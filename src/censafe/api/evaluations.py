@@ -98,7 +98,7 @@ class Evaluation:
 
 def _read(path: Path) -> pa.Table:
     if path.suffix == ".parquet":
-        from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
+        from censafe.geography.files import MOST_PER_BYTE_OF_RUN, read_rows
 
         return read_rows(path, per_byte=MOST_PER_BYTE_OF_RUN)
     import pyarrow.csv as pa_csv

@@ -237,7 +237,7 @@ class Plan:
             StorageError: the disk is full, the folder not there or not writable, or ``path`` is not a file; nothing is left
                 behind, and what stood there before stays.
         """
-        from censafe.planning.workbook.book import write_plan_workbook
+        from censafe.planning.workbook import write_plan_workbook
         from censafe.products.configuration.source import PRODUCTS
         from censafe.publication.atomic import named_file
 
@@ -309,7 +309,7 @@ def plan(configuration: Configuration, **options: Unpack[PlanKeywords]) -> Plan:
 
 
 def _plan_request(options: PlanKeywords) -> Any:
-    from censafe.planning.prices.table_work import EstimatedTables
+    from censafe.planning.prices.extras import EstimatedTables
     from censafe.products.planned import PlanRequest
 
     if options.get("minimize") and options.get("maximize"):

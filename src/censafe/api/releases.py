@@ -183,7 +183,7 @@ class Release:
         """Everything that was published: tables by their names; for topdown ``tables/...``, ``histograms/...`` and intervals."""
         import pyarrow.compute as pc
 
-        from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
+        from censafe.geography.files import MOST_PER_BYTE_OF_RUN, read_rows
 
         tidy, readers = self.folder / _TABLES, dict[str, Any]()
         if tidy.is_file():
@@ -309,7 +309,7 @@ def open_release(out: Path | str) -> Release:
 def _read(paths: Sequence[Path]) -> pa.Table:
     import pyarrow as pa
 
-    from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, open_parquet
+    from censafe.geography.files import MOST_PER_BYTE_OF_RUN, open_parquet
 
     tables = [open_parquet(path, per_byte=MOST_PER_BYTE_OF_RUN).read() for path in paths]
     return pa.concat_tables(tables, promote_options="permissive")

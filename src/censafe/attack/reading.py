@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from censafe.attack.people import OLDEST, RACE_BITS, RACES, People
 from censafe.errors import DataError, StorageError
-from censafe.geography.area_tables import TEXT, read_table
+from censafe.geography.files import TEXT, PackedFile, packed_files, read_table, read_validated
 from censafe.geography.grfc import BLOCK_NUMBER, read_grfc
 from censafe.geography.identifiers import later_names
-from censafe.geography.packed import PackedFile, packed_files
-from censafe.geography.parquet_tables import read_validated
 from censafe.model.folders import matching_files
 from censafe.results.microdata import text_header
 

@@ -19,7 +19,7 @@ from censafe.evaluation.confidential import COMPARED, Confidentiality
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.pages.page import Page, page_html
 from censafe.evaluation.shipped import CODEBOOK
-from censafe.geography.area_names import AREA_COLUMNS, AreaNames
+from censafe.geography.identifiers import AREA_COLUMNS, AreaNames
 from censafe.model.parsing import read_stored
 from censafe.model.safe_text import csv_cell, csv_table, csv_text, file_name, text_of_cell
 from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write

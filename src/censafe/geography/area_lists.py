@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.geography.area_tables import STORED, TEXT, read_table, texts_of
+from censafe.geography.files import PACKED, STORED, TEXT, PackedFile, packed_files, read_table, texts_of
 from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.identifiers import (
     BLOCK_COLUMNS,
@@ -28,7 +28,6 @@ from censafe.geography.identifiers import (
     short_geoids,
 )
 from censafe.geography.own_codes import AREA_CODES, AreaCodes, ListedCodes
-from censafe.geography.packed import PACKED, PackedFile, packed_files
 
 _NAMED: Final = 5
 _WITHIN: Final = {

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.packed import PackedFile
+from censafe.geography.files import PackedFile
 
 GEO_FIELDS: Final = 97
 STUSAB, SUMLEV, GEOCOMP, LOGRECNO, GEOCODE, NAME = 1, 2, 4, 7, 9, 87

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from censafe.errors import ConfigError, UsageError
 from censafe.model import Definition
 from censafe.planning.numbers import decimal_text
-from censafe.planning.prices.extras import AreaErrors, Expected, Extras, conversions_of, expected_of
+from censafe.planning.prices.extras import (
+    AreaErrors,
+    EstimatedTables,
+    Expected,
+    Extras,
+    conversions_of,
+    expected_of,
+)
 from censafe.planning.prices.rows import PlanReport
-from censafe.planning.prices.table_work import EstimatedTables
 from censafe.planning.prices.targets import LEAST_MARGIN, MOST_MARGIN, Outcome, Request, achieve, parse_target
 from censafe.privacy.loss.margins import rho_for_margin
 from censafe.products.registry import Planner, SpinePlanner

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
 
 from censafe.errors import UsageError
 from censafe.planning.explorer.sheets import ExplorerSheet
-from censafe.planning.prices.extras import AreaErrors, Effort
+from censafe.planning.prices.extras import AreaErrors, Effort, EstimatedTables
 from censafe.planning.prices.rows import PlanReport
-from censafe.planning.prices.table_work import EstimatedTables
 from censafe.planning.prices.targets import TargetQuery
 from censafe.products.configuration.document import ConfigFields
 from censafe.products.configuration.source import PRODUCTS, ShippedConfig, shipped_configs

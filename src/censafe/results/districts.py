@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CensafeError, DataError
-from censafe.geography.area_tables import STORED
-from censafe.geography.packed import PackedFile, packed_files
+from censafe.geography.files import STORED, PackedFile, packed_files
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.results.histogram_files import BlockCells
 from censafe.results.microdata import RowCounter, coded, number_batches, text_header

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from censafe.errors import CensafeError, StorageError, UsageError
-from censafe.geography.packed import PackedFile
+from censafe.geography.files import PackedFile
 from censafe.publication.atomic import is_moving
 from censafe.publication.manifest import read_manifest, stopped_words
 from censafe.publication.measurements.levels import QUERY_SUFFIX

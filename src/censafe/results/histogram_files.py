@@ -12,16 +12,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.area_tables import (
+from censafe.geography.files import (
     STORED,
     column_names,
     number_faults,
     numbers_where_possible,
     read_table,
+    read_validated,
 )
 from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.identifiers import block_words, geocode_texts, require_known_blocks, short_geoids
-from censafe.geography.parquet_tables import read_validated
 from censafe.model import Schema
 from censafe.model.folders import matching_files
 

@@ -22,9 +22,8 @@ import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.area_tables import delimiter
+from censafe.geography.files import PackedFile, delimiter
 from censafe.geography.identifiers import later_names, require_known_blocks
-from censafe.geography.packed import PackedFile
 from censafe.model.arrays import Integers
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.constraints import CellGroups

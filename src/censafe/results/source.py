@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from censafe.errors import UsageError
-from censafe.geography.area_tables import STORED, TEXT
-from censafe.geography.packed import PackedFile, packed_files
+from censafe.geography.files import STORED, TEXT, PackedFile, packed_files
 from censafe.geography.regions import states
 from censafe.geography.summary_files import StateFiles, state_files
 from censafe.publication.manifest import EVALUATION

@@ -15,9 +15,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.area_tables import STORED, TEXT, column_names, number_faults, read_table, texts_of
+from censafe.geography.files import (
+    STORED,
+    TEXT,
+    PackedFile,
+    column_names,
+    number_faults,
+    read_table,
+    texts_of,
+)
 from censafe.geography.identifiers import GEOID_LEVELS, geocode_texts, plain_codes
-from censafe.geography.packed import PackedFile
 from censafe.model.parsing import parse_json
 from censafe.results.summary import AreaRecords
 

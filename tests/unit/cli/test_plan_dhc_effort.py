@@ -8,7 +8,7 @@ import pytest
 
 import censafe
 from censafe.errors import ConfigError, DataError, UsageError
-from censafe.planning.prices.table_work import EstimatedTables
+from censafe.planning.prices.extras import EstimatedTables
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.plan import workloads
 from censafe.products.topdown.planner import effort

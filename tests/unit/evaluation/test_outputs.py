@@ -10,7 +10,7 @@ from censafe.evaluation.confidential import save_figure
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.outputs import side_by_side
 from censafe.evaluation.topdown.evaluation import answer_labels
-from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import AreaNames
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.labels import answer_words
 

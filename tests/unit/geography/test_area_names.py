@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.area_names import AreaNames, names_text, read_area_names, region_names
+from censafe.geography.identifiers import AreaNames, names_text, read_area_names, region_names
 
 GAZETTEER = "USPS\tGEOID\tANSICODE\tNAME\tALAND   \nRI\t44001\t01219777\tBristol County\t62550804\n"
 BLOCKS = {"440010301001000": "Main Street"}

@@ -12,10 +12,10 @@ import pytest
 from censafe.errors import DataError, StorageError
 from censafe.evaluation.areas.files import read_area_lists
 from censafe.geography.area_lists import read_block_areas
-from censafe.geography.area_names import read_area_names
-from censafe.geography.area_tables import read_table
 from censafe.geography.crosswalk import read_crosswalk
+from censafe.geography.files import read_table
 from censafe.geography.geocodes import GeocodeForm
+from censafe.geography.identifiers import read_area_names
 from censafe.geography.spines.tree import LevelRule, build_spine
 
 CODE, GEOID = "4400103010011000", "440010301001000"

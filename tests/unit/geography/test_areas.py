@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import DataError
-from censafe.geography.areas import Areas, read_areas
+from censafe.geography.grfc import Areas, read_areas
 from censafe.geography.regions import REGION_TYPES
 from support.shared import shared_data
 

@@ -10,10 +10,9 @@ import pytest
 from censafe.errors import DataError
 from censafe.evaluation.areas.files import read_area_lists
 from censafe.geography.area_lists import read_block_areas, read_listed_blocks
-from censafe.geography.area_names import AreaNames, read_area_names
 from censafe.geography.crosswalk import read_crosswalk
 from censafe.geography.geocodes import GeocodeForm
-from censafe.geography.identifiers import doubtful_blocks
+from censafe.geography.identifiers import AreaNames, doubtful_blocks, read_area_names
 from censafe.geography.regions import VINTAGES, county_numbers
 from censafe.geography.spines.tree import PL94_PR, build_spine
 from censafe.results.histogram_files import geocode_numbers, read_block_cells

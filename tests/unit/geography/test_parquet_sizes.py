@@ -13,10 +13,9 @@ import pytest
 
 from censafe.attack.reading import read_table_file
 from censafe.errors import DataError
-from censafe.geography import area_tables, parquet_tables
-from censafe.geography.area_tables import one_table, read_table
+from censafe.geography import files
+from censafe.geography.files import one_table, open_parquet, read_rows, read_table, read_validated
 from censafe.geography.geocodes import GeocodeForm
-from censafe.geography.parquet_tables import open_parquet, read_rows, read_validated
 from censafe.population.blocks.columns import batches
 from censafe.population.blocks.dhc.source import batches_of
 from censafe.population.files.parquet import parquet_relation
@@ -92,7 +91,7 @@ def test_lists_count_by_their_values(tmp_path: Path) -> None:
 
 
 def test_a_large_file_of_real_rows_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_tables, "MOST_CELLS", 1000)
+    monkeypatch.setattr(files, "MOST_CELLS", 1000)
     random = np.random.default_rng(1)
     pq.write_table(pa.table({"cell": random.integers(0, 2016, 10_000)}), tmp_path / "cells.parquet")
     assert len(read_validated(tmp_path / "cells.parquet")) == 10_000
@@ -105,7 +104,7 @@ def test_an_archive_of_it_is_refused_as_well(
         archive.write(bomb, "list.parquet")
     with pytest.raises(DataError, match=r"list\.zip: the Parquet file unpacks"):
         read_table(tmp_path / "list.zip", "the list")
-    monkeypatch.setattr(area_tables, "_ALWAYS", 1 << 20)
+    monkeypatch.setattr(files, "_ALWAYS", 1 << 20)
     with zipfile.ZipFile(tmp_path / "text.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("list.csv", "GEOID,area\n" + "1,1\n" * (1 << 19))
     with pytest.raises(DataError, match=r"text\.zip: list\.csv unpacks to 2,097,163 bytes"):
@@ -121,7 +120,7 @@ def test_an_archive_of_it_is_refused_as_well(
 def test_the_flag_and_the_variable_lift_the_limit(
     censafe: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(parquet_tables, "MOST_CELLS", 1000)
+    monkeypatch.setattr(files, "MOST_CELLS", 1000)
     for name in ("one", "other"):
         write_rows(tmp_path / f"{name}.parquet", 1)
     command = (
@@ -137,7 +136,7 @@ def test_the_flag_and_the_variable_lift_the_limit(
 
 
 CHECKED_BEFORE = {
-    "geography/parquet_tables.py",
+    "geography/files.py",
     "population/blocks/histogram_files.py",  # a worker of an engine; _groups checks
     "population/detailed/files.py",  # the same; parquet_relation checks
     "tabulation/engine/cluster.py",  # files that an engine wrote

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from censafe.errors import DataError
+from censafe.geography.crosswalk import with_prim_keys
 from censafe.geography.grfc import BlockAreas, block_codes, read_grfc
-from censafe.geography.prim_areas import with_prim_keys
 from support.shared import shared_data
 
 HEADER = "OIDTABBLK|TABBLKST|TABBLKCOU|TABTRACTCE|TABBLK|AIANNHCE|PLACEFP|PLACEFS|COUSUBFP|COUSUBFS|SDUNILEA|SDSECLEA|SDELMLEA"

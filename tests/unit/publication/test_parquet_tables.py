@@ -9,7 +9,7 @@ import pytest
 
 from censafe.attack.reading import read_table_file
 from censafe.errors import DataError
-from censafe.geography.parquet_tables import read_validated
+from censafe.geography.files import read_validated
 from censafe.population.blocks.cef_kernels import block_table
 from censafe.population.blocks.dhc.source import batches_of, column_blocks, column_numbers
 from censafe.population.findings import Finding

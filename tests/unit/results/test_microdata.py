@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import DataError
-from censafe.geography.packed import PackedFile
+from censafe.geography.files import PackedFile
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.configuration.outputs import microdata_layouts
 from censafe.publication.microdata.writer import write_microdata

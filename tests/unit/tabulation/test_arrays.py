@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from censafe.model.fetching import fetch
-from censafe.tabulation.engine import arrays
+from censafe.tabulation.engine import embedded
 from censafe.tabulation.engine.operations import Relational
 
 QUESTIONS = {
@@ -78,7 +78,7 @@ def use_of_arrays(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return call
 
     for name in ("join_by_key", "sum_rows", "count_pairs"):
-        monkeypatch.setattr(arrays, name, watched(getattr(arrays, name)))
+        monkeypatch.setattr(embedded, name, watched(getattr(embedded, name)))
     return served
 
 
@@ -91,8 +91,8 @@ def test_arrays_give_what_hashing_gives(
     keys = [None, *range(2**30 - 20, 2**30 + 60), None]
     random.Random(3).shuffle(keys)
     units = homes(backend, keys, kind)
-    monkeypatch.setattr(arrays, "_CHUNK", 64)
-    monkeypatch.setattr(arrays, "_ONES", arrays._ONES[:64])
+    monkeypatch.setattr(embedded, "_CHUNK", 64)
+    monkeypatch.setattr(embedded, "_ONES", embedded._ONES[:64])
     served = use_of_arrays(monkeypatch)
     by_arrays = all_answers(type(backend), backend, persons, units)
     assert served == [True] * 4
@@ -120,7 +120,7 @@ def test_where_arrays_do_not_serve_the_engine_hashes(
     persons = people(backend, 4, 200, range(1, 7), pa.int64())
     units = homes(backend, keys, pa.int64())
     for name, limit in limits.items():
-        monkeypatch.setattr(arrays, name, limit)
+        monkeypatch.setattr(embedded, name, limit)
     found = use_of_arrays(monkeypatch)
     assert all_answers(type(backend), backend, persons, units) == all_answers(
         Relational, backend, persons, units
@@ -137,8 +137,8 @@ def test_a_sum_that_may_not_fit_is_left_to_the_engine(backend: Any) -> None:
 
 
 def test_other_columns_than_integers_have_no_combinations() -> None:
-    assert arrays.kinds_of(pa.table({"name": ["a", "b"]})) is None
-    empty = arrays.kinds_of(pa.table({"code": pa.array([None, None], pa.int8())}))
+    assert embedded.kinds_of(pa.table({"name": ["a", "b"]})) is None
+    empty = embedded.kinds_of(pa.table({"code": pa.array([None, None], pa.int8())}))
     assert empty is not None and empty.rows.to_pylist() == [{"_kind": 0, "code": None}]
 
 
@@ -157,8 +157,8 @@ def test_texts_are_joined_by_a_dictionary(
 
 
 def test_keys_of_narrower_integers_are_found_or_not() -> None:
-    far = arrays.KeyRows.of(pa.chunked_array([pa.array([5_000_000_000, 5_000_000_001])]))
-    near = arrays.KeyRows.of(pa.chunked_array([pa.array([5, 6], pa.uint8())]))
+    far = embedded.KeyRows.of(pa.chunked_array([pa.array([5_000_000_000, 5_000_000_001])]))
+    near = embedded.KeyRows.of(pa.chunked_array([pa.array([5, 6], pa.uint8())]))
     assert far is not None
     assert near is not None
     assert far.find(pa.chunked_array([pa.array([5, 6], pa.int32())]), 1).tolist() == [-1, -1]
@@ -166,4 +166,4 @@ def test_keys_of_narrower_integers_are_found_or_not() -> None:
 
 
 def test_a_few_keys_far_apart_take_no_large_array() -> None:
-    assert arrays.KeyRows.of(pa.chunked_array([pa.array([0, 100_000_000])])) is None
+    assert embedded.KeyRows.of(pa.chunked_array([pa.array([0, 100_000_000])])) is None

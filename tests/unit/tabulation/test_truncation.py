@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.tabulation.truncation import canonical_text, over_threshold, truncate
+from censafe.tabulation.tables.counting import canonical_text, over_threshold, truncate
 from support.typed_tables import PERSON_COLUMNS, Records, typed
 
 CANONICAL = phsafe_definitions().canonical

@@ -19,7 +19,7 @@ from censafe.attack.results import reconstruction_frame, variability_frame
 from censafe.attack.tables import CountedLines
 from censafe.errors import DataError
 from censafe.evaluation.outputs import write_frame
-from censafe.geography.parquet_tables import read_rows, read_validated
+from censafe.geography.files import read_rows, read_validated
 from censafe.publication.atomic import storage_errors
 
 _TABLES: Final = "tables"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
 from censafe.estimation.detailed.additive import GOLDEN, mixed
-from censafe.geography.areas import Areas
+from censafe.geography.grfc import Areas
 
 _DIGITS = 15
 _COLUMN = "block"

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from censafe.errors import DataError, UsageError
 from censafe.evaluation.areas.areas import ComparedAreas, areas_of_codes
 from censafe.geography.area_lists import BlockTable, block_tables, listed_tables
+from censafe.geography.crosswalk import district_codes
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.identifiers import no_area
 from censafe.geography.own_codes import AreaCodes
-from censafe.geography.prim_areas import district_codes
 from censafe.geography.spines.tree import Spine
 
 _KINDS: Final = {"placefp": "place", "cousubfp": "cousub", "aiannhce": "aiannh"}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from censafe.evaluation.areas.areas import Strata, everything
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.counts.error_metrics import Tally, tally_of
-from censafe.geography.area_names import AREA_COLUMNS, AreaNames
+from censafe.geography.identifiers import AREA_COLUMNS, AreaNames
 
 ZeroCells = Literal["all", "either", "confidential", "published"]
 """Which answers count: ``all`` of the domain; ``either`` side not zero (Petti & Flaxman); the ``confidential`` or the

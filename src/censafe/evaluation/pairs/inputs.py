@@ -25,7 +25,7 @@ from censafe.evaluation.counts.pairing import (
 )
 from censafe.evaluation.pairs.definitions import DefinedAreas
 from censafe.evaluation.summary.counts import kinds_of_units
-from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import AreaNames
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.folders import matching_files

@@ -20,9 +20,8 @@ from censafe.evaluation.counts.cells import MatchedCells, cells_of_counts
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.outputs import side_by_side
 from censafe.evaluation.pairs.scope import Scope
-from censafe.geography.area_names import AreaNames, geoid_of
-from censafe.geography.area_tables import number_faults, texts_of
-from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, plain_codes
+from censafe.geography.files import number_faults, texts_of
+from censafe.geography.identifiers import BLOCK_COLUMNS, AreaNames, block_column, geoid_of, plain_codes
 from censafe.model.safe_text import file_name
 from censafe.products.topdown.census_tables.microdata_source import census_forms
 from censafe.products.topdown.configuration.shipped import shipped_schemas

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from censafe.errors import UsageError
 from censafe.evaluation.counts.pairing import Pair
-from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import AreaNames
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram

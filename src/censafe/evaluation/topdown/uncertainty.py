@@ -25,7 +25,7 @@ from censafe.evaluation.topdown.population import (
     compared_characteristics,
 )
 from censafe.evaluation.topdown.runs import RunRequest, RunSeries, read_runs, run_all
-from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import AreaNames
 from censafe.model.safe_text import file_name
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.labels import answer_words

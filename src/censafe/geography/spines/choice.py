@@ -1,4 +1,7 @@
-"""The spine of a run: the standard levels, states divided by American Indian areas, optimized block groups as well, or that of the DHC."""
+"""The spine of a run: the standard levels, states divided by American Indian areas, optimized; geounits that are passed over; how far areas off the spine are from it.
+
+A spine is stored as nested cuts of the row of its blocks: of every level, the first block of each geounit.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.geography.geocodes import unpack_geocodes
 from censafe.geography.grfc import NO_AIANNH, BlockAreas
-from censafe.geography.spines.bypass import BypassRule, bypass
-from censafe.geography.spines.paths import RunSpine, check_path_sums
+from censafe.geography.spines.paths import LevelShares, RunSpine, check_path_sums, ranked_paths
 from censafe.geography.spines.prim import (
     BLOCK_GROUP_UNIT,
     COUNTY_UNIT,
@@ -34,6 +36,127 @@ from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model.arrays import Integers
 from censafe.model.sparse import ExactHistograms, SparseLevel
+
+Starts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BypassRule:
+    """When a parent is passed over.
+
+    Args:
+        pure: pure DP: a parent with several children is passed over, too, where that gives each child more accuracy.
+        most_children: of the parent above, once a parent with several children is passed over.
+    """
+
+    pure: bool
+    most_children: int = 150
+
+
+def bypass(
+    starts: Sequence[Starts], shares: Mapping[str, Sequence[Fraction]], rule: BypassRule | None
+) -> tuple[tuple[Starts, ...], dict[str, tuple[LevelShares, ...]]]:
+    """Move the budget of children to the level of their parent, from the lowest parents up.
+
+    A parent with one child is always passed over; under pure DP also one of c children where the least share of a child
+    is at least (c - 1) / 2 times its own and the parent above has few enough children afterwards. Every child of
+    a parent that is passed over becomes a geounit of the parent's level with both shares, and its own only child with
+    the share 0. A parent with several children is passed over only where the rule holds for every histogram.
+
+    Returns:
+        First blocks of the geounits by level, and of every histogram, the share of every geounit, one entry a level, root first.
+
+    Source: 2020 production, optimized spine; path sums are equal by construction and checked by
+        :func:`censafe.geography.spines.paths.check_path_sums`.
+
+    Example:
+        >>> cuts = [np.array([0]), np.array([0, 1]), np.array([0, 1, 2])]
+        >>> _, moved = bypass(cuts, {"persons": [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]}, BypassRule(pure=False))
+        >>> [[str(level.values[i]) for i in level.index] for level in moved["persons"]]
+        [['1/2'], ['1/2', '1/3'], ['0', '1/6', '1/6']]
+    """
+    cuts = [np.asarray(cut, np.int64) for cut in starts]
+    moved = {
+        name: [
+            LevelShares((share,), np.zeros(len(cut), np.int32)) for share, cut in zip(own, cuts, strict=True)
+        ]
+        for name, own in shares.items()
+    }
+    if rule is not None:
+        for depth in range(len(cuts) - 2, -1, -1):
+            passed = _passed_over(cuts, moved, depth, rule)
+            if passed.any():
+                _pass_over(cuts, moved, depth, passed)
+    return tuple(cuts), {name: tuple(levels) for name, levels in moved.items()}
+
+
+def _edges(cuts: Sequence[Starts], depth: int) -> NDArray[np.int64]:
+    """First child of every geounit of a level, and one past the last child of the last."""
+    return np.append(np.searchsorted(cuts[depth + 1], cuts[depth]), len(cuts[depth + 1]))
+
+
+def _passed_over(
+    cuts: Sequence[Starts], shares: Mapping[str, list[LevelShares]], depth: int, rule: BypassRule
+) -> NDArray[np.bool_]:
+    children = np.diff(_edges(cuts, depth))
+    passed: NDArray[np.bool_] = children == 1
+    if not rule.pure or depth == 0:
+        return passed
+    worth = ~passed
+    for levels in shares.values():
+        worth &= _worth_it(levels[depth], levels[depth + 1], _edges(cuts, depth))
+    above = np.searchsorted(cuts[depth - 1], cuts[depth], side="right") - 1
+    number = np.bincount(above)
+    for parent in np.flatnonzero(worth).tolist():
+        more = int(children[parent]) - 1
+        if number[above[parent]] + more <= rule.most_children:
+            number[above[parent]] += more
+            passed[parent] = True
+    return passed
+
+
+def _worth_it(own: LevelShares, below: LevelShares, edges: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the least share of a parent's children is at least (children - 1) / 2 times its own."""
+    order = sorted(range(len(below.values)), key=below.values.__getitem__)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    least = np.minimum.reduceat(rank[below.index], edges[:-1])
+    cases, case = np.unique(np.stack([least, own.index, np.diff(edges)]), axis=1, return_inverse=True)
+    worth = [
+        below.values[order[low]] >= Fraction(children - 1, 2) * own.values[kind]
+        for low, kind, children in cases.T.tolist()
+    ]
+    return np.array(worth, np.bool_)[case.reshape(-1)]
+
+
+def _pass_over(
+    cuts: list[Starts], shares: Mapping[str, list[LevelShares]], depth: int, passed: NDArray[np.bool_]
+) -> None:
+    """Give every child of the parents that are passed over a geounit of their level, and its share."""
+    edges = _edges(cuts, depth)
+    parent_of = np.repeat(np.arange(len(passed)), np.diff(edges))
+    first = np.zeros(len(parent_of), np.bool_)
+    first[edges[:-1]] = True
+    moved = passed[parent_of]
+    heads = np.flatnonzero(first | moved)  # the children that begin a geounit of the parents' level
+    cuts[depth] = cuts[depth + 1][heads]
+    for levels in shares.values():
+        own, below = levels[depth], levels[depth + 1]
+        pair = own.index[parent_of[heads]].astype(np.int64) * (len(below.values) + 1)
+        pair += np.where(moved[heads], below.index[heads] + 1, 0)
+        levels[depth] = _added(own.values, (Fraction(0), *below.values), pair)
+        zero = np.where(moved, 0, below.index + 1).astype(np.int64)
+        levels[depth + 1] = _added((Fraction(0),), (Fraction(0), *below.values), zero)
+
+
+def _added(own: Sequence[Fraction], more: Sequence[Fraction], pair: NDArray[np.int64]) -> LevelShares:
+    """Sums of two shares named by ``own position * len(more) + more position``, the largest value first."""
+    pairs, place = ranked_paths(pair)
+    sums = [own[p // len(more)] + more[p % len(more)] for p in pairs.tolist()]
+    values = sorted(set(sums), reverse=True)
+    position = np.array([values.index(value) for value in sums], np.int32)
+    return LevelShares(tuple(values), position[place])
+
 
 _COUNTIES = 1000
 _UNCHANGED = 10_000  # a county that keeps its code has the digits 10 before it
@@ -367,3 +490,46 @@ def _prim(standard: Spine, choice: SpineChoice, areas: BlockAreas, pattern: Inte
 def _paths(codes: Integers, inside: NDArray[np.bool_], order: Integers) -> Integers:
     """Codes of the blocks in another order, with the flag of the areas before them."""
     return codes[order] + inside[order].astype(np.int64) * 10**_BLOCK_DIGITS
+
+
+def entity_distances(spine: Spine, entity: NDArray[np.integer]) -> tuple[Integers, Integers]:
+    """Distance of every area from the spine.
+
+    At a block, an area costs 1 where the block is in it and its complement 1 where it is not. At a parent, both are
+    the sum over the children, or one more than the sum of the other: the parent itself, less what does not belong.
+
+    Args:
+        entity: area of every block, in the order of the tree, -1 for none, shape (blocks,).
+
+    Returns:
+        The areas in rising order, and the distance of each, both int64, shape (areas,).
+
+    Source: off-spine entity distance of the 2020 production spine.
+
+    Example:
+        >>> from censafe.geography.spines.tree import LevelRule, build_spine
+        >>> rules = (LevelRule("US", 0), LevelRule("Tract", 1), LevelRule("Block", 2))
+        >>> spine = build_spine(np.array(["10", "11", "12", "13", "20"]), rules)
+        >>> areas, distances = entity_distances(spine, np.array([5, 5, 5, -1, 8]))
+        >>> areas.tolist(), distances.tolist()  # tract 1 less one block; tract 2
+        ([5, 8], [2, 1])
+    """
+    areas, place = np.unique(entity, return_inverse=True)
+    first = int(np.searchsorted(areas, 0))
+    node = np.flatnonzero(entity >= 0)
+    area = place[node].astype(np.int64) - first
+    areas = areas[first:].astype(np.int64)
+    inside, outside = np.ones(len(node), np.int64), np.zeros(len(node), np.int64)
+    for above, level in zip(spine.levels[-2::-1], spine.levels[:0:-1], strict=True):
+        key = level.parent[node].astype(np.int64) * max(len(areas), 1) + area
+        keys, group = np.unique(key, return_inverse=True)
+        node, area = np.divmod(keys, max(len(areas), 1))
+        # children that do not meet the area cost nothing inside and one each outside
+        others = np.diff(above.first_child)[node] - np.bincount(group, minlength=len(keys))
+        sum_in, sum_out = np.zeros(len(keys), np.int64), others.astype(np.int64)
+        np.add.at(sum_in, group, inside)
+        np.add.at(sum_out, group, outside)
+        inside, outside = np.minimum(sum_in, sum_out + 1), np.minimum(sum_out, sum_in + 1)
+    distances = np.zeros(len(areas), np.int64)
+    np.add.at(distances, area, inside)
+    return areas, distances

@@ -124,7 +124,7 @@ def distinct_paths(spine: Spine, shares: Sequence[LevelShares]) -> frozenset[_Pa
         One share a level, root first, of every kind of path.
 
     Example:
-        >>> from censafe.geography.spines.bypass import BypassRule, bypass
+        >>> from censafe.geography.spines.choice import BypassRule, bypass
         >>> from censafe.geography.spines.tree import LevelRule, build_spine
         >>> rules = (LevelRule("US", 0), LevelRule("State", 1), LevelRule("Block", 2))
         >>> spine = build_spine(np.array(["11", "21", "22"]), rules)

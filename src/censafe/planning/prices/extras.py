@@ -1,28 +1,237 @@
-"""What a plan says besides its rows: expected seconds, memory and disk, targets, meaning for one record, expected errors."""
+"""What a plan says besides its rows: expected seconds, memory and disk, how many statistics it publishes, targets, meaning for one record, expected errors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from censafe.model import Neighbors
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import UsageError
+from censafe.model import CellQuery, Neighbors
 from censafe.model.bounds import upper
 from censafe.model.parsing import parse_stored
 from censafe.planning.numbers import about_text, bytes_text, decimal_text, duration_text
-from censafe.planning.prices.program import Goal, exact_goal_variance
-from censafe.planning.prices.rows import PlanReport
-from censafe.planning.prices.table_work import LinearWork
-from censafe.planning.prices.targets import Outcome, TargetQuery, factor_of, target_record, target_sentences
+from censafe.planning.prices.rows import PlanReport, PlanRow
+from censafe.planning.prices.targets import (
+    Goal,
+    Outcome,
+    TargetQuery,
+    exact_goal_variance,
+    factor_of,
+    target_record,
+    target_sentences,
+)
 from censafe.privacy.loss.conversions import Epsilons, epsilons
 
 if TYPE_CHECKING:
     from censafe.planning.prices.meaning import Meaning
+
+
+@dataclass(frozen=True)
+class TableCounts:
+    """Numbers of a release."""
+
+    tables: int
+    statistics: int
+    independent: int
+
+    def times(self, number: int) -> TableCounts:
+        """Of so many geounits."""
+        return TableCounts(self.tables * number, self.statistics * number, self.independent * number)
+
+    def plus(self, other: TableCounts) -> TableCounts:
+        """Of both."""
+        return TableCounts(
+            self.tables + other.tables,
+            self.statistics + other.statistics,
+            self.independent + other.independent,
+        )
+
+    def text(self, most: str = "") -> str:
+        """In words.
+
+        Example:
+            >>> TableCounts(2, 5000, 4000).text()
+            '2 tables with 5,000 statistics, of which 4,000 are independent'
+        """
+        return (
+            f"{most}{self.tables:,} {'table' if self.tables == 1 else 'tables'} with {most}{self.statistics:,} statistics, of which {most}{self.independent:,} are "
+            "independent"
+        )
+
+
+def counts_of_queries(queries: Sequence[CellQuery], allowed: NDArray[np.bool_]) -> TableCounts:
+    """Tables, statistics and independent statistics of the queries at one geounit.
+
+    Args:
+        allowed: cells that may hold records, shape (cells,); answers without such cells are always 0 and not independent.
+    """
+    independent = _independent(queries, allowed)
+    return TableCounts(len(queries), sum(query.answers for query in queries), independent)
+
+
+def _independent(queries: Sequence[CellQuery], allowed: NDArray[np.bool_]) -> int:
+    if any(query.answers == len(allowed) for query in queries):
+        return int(allowed.sum())
+    labels = np.unique(np.stack([query.label[allowed] for query in queries]), axis=1)
+    answers = [len(np.unique(label)) for label in labels]
+    if max(answers) == labels.shape[1]:
+        return labels.shape[1]
+    rows = [label == answer for label in labels for answer in np.unique(label)]
+    return int(np.linalg.matrix_rank(np.array(rows, np.float64)))
+
+
+def with_counts(report: PlanReport) -> PlanReport:
+    """The report with a sentence on its numbers of tables and statistics; for plans of tables, not of histograms.
+
+    Where regions are known, a statistic is independent when it has noise of its own. Otherwise all numbers are bounds: every group
+    has its most detailed table, whose cells are independent, and whose totals are their sums.
+    """
+    if report.answers is not None:
+        groups = {
+            (row.facts.table, row.facts.level): (row.facts.regions or 0) * row.facts.iterations
+            for row in report.rows
+        }
+        own = sum(row.answers or 0 for row in report.rows if not row.derived and row.terms == 1)
+        sentence = f"Published: {TableCounts(sum(groups.values()), report.answers, own).text()} (have noise of their own)."
+    elif report.answers_at_most is not None:
+        counted = [row for row in report.rows if row.facts.at_most is not None]
+        groups_at_most = sum(row.facts.groups_at_most or 0 for row in counted)
+        cells = sum((row.facts.groups_at_most or 0) * _cells(report, row) for row in counted)
+        sentence = (
+            f"Published: {TableCounts(groups_at_most, report.answers_at_most, cells).text('at most ')} "
+            "(cells of the most detailed table)."
+        )
+    else:
+        return report
+    return replace(report, notes=(*report.notes, sentence))
+
+
+def _cells(report: PlanReport, row: PlanRow) -> int:
+    """Cells of the most detailed table of a measured one: the terms of its largest sum."""
+    key = (row.facts.source, row.facts.level)
+    return max(other.terms for other in report.rows if (other.facts.source, other.facts.level) == key)
+
+
+@dataclass(frozen=True)
+class EstimatedTables:
+    """Which tables a planned run would estimate.
+
+    Args:
+        areas: list of blocks with a column for each kind of further areas; None for none.
+        data: folder whose blocks and facilities say how many answers are drawn; None where only numbers of geounits are known.
+    """
+
+    tables: tuple[str, ...] | None = None
+    areas: Path | None = None
+    data: Path | None = None
+
+
+def refuse_tables(tables: EstimatedTables | None, product: str) -> None:
+    """Refuse estimates of census tables of a product that measures its tables."""
+    if tables is not None:
+        raise UsageError(
+            f"`tables`, `areas` and data: {product} publishes its tables as they are measured, and its plan opens no data; leave them out."
+        )
+
+
+@dataclass(frozen=True)
+class LinearWork:
+    """What a run draws for linear estimates of tables, how long that takes and what it fills.
+
+    Args:
+        scratch_bytes: of what a stopped run needs to resume with the same estimates; None where that is not known.
+        stored: whether the run stores all answers, so that those of all geounits are used.
+        known: whether geounits and answers are those of the data; otherwise the most that so many geounits need.
+        below: answers of one geounit of the lower levels, which areas of a list need where they divide geounits; 0 where `known`.
+        lower_geounits: of these, about as many as a list of areas needs; 0 without a list, and where `known`.
+    """
+
+    tables: tuple[str, ...]
+    areas: str
+    geounits: int
+    answers: Mapping[str, int]
+    seconds: float
+    benchmark: str
+    estimates: int
+    file_bytes: int
+    scratch_bytes: int | None
+    stored: bool = False
+    known: bool = False
+    below: int = 0
+    lower_geounits: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    size: int | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def drawn(self) -> int:
+        """Answers of all parts."""
+        return sum(self.answers.values())
+
+    def sentences(self) -> tuple[str, ...]:
+        """What is drawn, how long that takes, what is written, and what could not be known."""
+        verb, most = ("read" if self.stored else "draw"), ("" if self.known else " at most")
+        fate = "" if self.stored else f"; answers are drawn and not stored ({bytes_text(8 * self.drawn)})"
+        scratch = (
+            f"; scratch, with which a stopped run resumes: {bytes_text(self.scratch_bytes)}"
+            if self.scratch_bytes
+            else ""
+        )
+        lines = [
+            f"Linear estimates of {', '.join(self.tables)} for {self.areas} {verb}{most} {self.drawn:,} answers of {self.geounits:,} geounits: "
+            f"about {duration_text(self.seconds)} on two cores beside the rest ({self.benchmark}){fate}.",
+            f"Their file: {self.estimates:,} estimates, about {bytes_text(self.file_bytes)}{scratch}.",
+            *self.remarks,
+        ]
+        if self.left_out:
+            words = ", ".join(f"{number:,} of {kind}" for kind, number in self.left_out.items())
+            lines.append(
+                f"Areas without a linear estimate, since they divide geounits whose parts are not drawn: {words}; name them in --areas for one."
+            )
+        if not self.known:
+            lower = ""
+            if not self.stored:
+                needed = (
+                    f"; the list needs about {self.lower_geounits:,} of them, which are in the figures above"
+                    if self.lower_geounits
+                    else ""
+                )
+                lower = f"Each geounit below these levels that an area of a list needs adds {self.below:,} answers{needed}. "
+            lines.append(
+                f"{lower}Name other tables and areas (--tables, --areas), and the data for their own numbers (DATA)."
+            )
+        return tuple(lines)
+
+    def document(self) -> dict[str, Any]:
+        """As plain values for JSON."""
+        return {
+            "tables": list(self.tables),
+            "areas": self.areas,
+            "from_data": self.known,
+            "stored": self.stored,
+            "geounits": self.geounits,
+            "answers": dict(self.answers),
+            "answers_drawn": self.drawn,
+            "answers_of_a_lower_geounit": self.below,
+            "lower_geounits_of_the_list": self.lower_geounits,
+            "seconds": self.seconds,
+            "estimates": self.estimates,
+            "file_bytes": self.file_bytes,
+            "scratch_bytes": self.scratch_bytes,
+            "left_out": dict(self.left_out),
+            "remarks": list(self.remarks),
+            "benchmark": self.benchmark,
+        }
 
 
 _SECONDS_A_DRAW: Final = 4.2e-9  # on one core (benchmarks/noise.py)

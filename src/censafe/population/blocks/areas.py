@@ -14,13 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.geography.geocodes import pack_geocodes
-from censafe.geography.grfc import (
-    BLOCK_AREA_COLUMNS,
-    BLOCK_NUMBER,
-    BlockAreas,
-    block_codes,
-    read_grfc,
-)
+from censafe.geography.grfc import BLOCK_AREA_COLUMNS, BLOCK_NUMBER, BlockAreas, block_codes, read_grfc
 from censafe.geography.identifiers import NO_AREA_WORDS, doubtful_blocks, no_area
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.population.blocks.cef_kernels import BlockTable, block_table

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import StorageError
+from censafe.geography.files import open_parquet
 from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.grfc import BLOCK_AREA_COLUMNS
 from censafe.geography.identifiers import doubtful_blocks, known_counties
-from censafe.geography.parquet_tables import open_parquet
 from censafe.population.blocks.layout import HistogramLayout
 from censafe.population.files.delimited import DELIMITER_NAMES
 from censafe.population.files.parquet import readable_texts

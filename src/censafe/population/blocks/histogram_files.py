@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.geography.crosswalk import read_crosswalk, with_areas
+from censafe.geography.files import require_plausible_size
 from censafe.geography.grfc import BLOCK_AREA_COLUMNS
-from censafe.geography.parquet_tables import require_plausible_size
 from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms

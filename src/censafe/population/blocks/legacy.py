@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
+from censafe.geography.files import PackedFile
 from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.identifiers import doubtful_blocks
-from censafe.geography.packed import PackedFile
 from censafe.geography.spines.tree import build_spine
 from censafe.geography.summary_files import (
     GEO_FIELDS,

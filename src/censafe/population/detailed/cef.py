@@ -16,8 +16,7 @@ from uuid import uuid4
 import numpy as np
 
 from censafe.errors import ConfigError
-from censafe.geography.areas import Areas, read_areas
-from censafe.geography.grfc import BLOCK_NUMBER, read_grfc
+from censafe.geography.grfc import BLOCK_NUMBER, Areas, read_areas, read_grfc
 from censafe.population.detailed.checks import area_findings
 from censafe.population.detailed.files import (
     Batches,

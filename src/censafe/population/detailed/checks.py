@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from censafe.geography import state_codes
-from censafe.geography.areas import AreaProblem, Areas
+from censafe.geography.grfc import AreaProblem, Areas
 from censafe.geography.regions import PR_REGION_TYPES, PUERTO_RICO, US_REGION_TYPES, RegionType
 from censafe.population.detailed.kernels import AFTER_NULL, BLOCK_ABSENT, FIRST_UNKNOWN, RACES, TOO_MANY
 from censafe.population.detailed.load import LoadedRecords

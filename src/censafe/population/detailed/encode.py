@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.geography.areas import Areas
+from censafe.geography.grfc import Areas
 from censafe.population.detailed.kernels import (
     BLOCK_ABSENT,
     OUTSIDE,

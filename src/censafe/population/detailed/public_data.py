@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.areas import Areas
+from censafe.geography.grfc import Areas
 from censafe.geography.regions import PUERTO_RICO, REGION_TYPES
 from censafe.population.detailed.encode import encoded_texts
 from censafe.population.files.layout import layout

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import ConfigError
 from censafe.geography import state_codes
-from censafe.geography.areas import Areas, read_areas
+from censafe.geography.grfc import Areas, read_areas
 from censafe.population.detailed.cef import CefRecords, open_cef_input
 from censafe.population.detailed.checks import (
     Checks,

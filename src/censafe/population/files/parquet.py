@@ -78,7 +78,7 @@ def parquet_metadata(path: str, label: str, findings: list[Finding]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from censafe.geography.parquet_tables import require_plausible_size
+    from censafe.geography.files import require_plausible_size
 
     try:
         with engine_errors(label):

@@ -17,8 +17,7 @@ from typing import Final
 import duckdb
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.packed import packed_files
-from censafe.geography.parquet_tables import require_plausible_size
+from censafe.geography.files import packed_files, require_plausible_size
 from censafe.model.entries import nearest
 from censafe.model.folders import packed_words
 from censafe.population.files.delimited import DELIMITER_NAMES, csv_scan, printable_names, take_rejects

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.geography.areas import Areas
+from censafe.geography.grfc import Areas
 from censafe.model import GroupLevel as PublicLevel
 from censafe.population.blocks.columns import read_ahead
 from censafe.products.detailed.codes.mapping import IterationRows, iteration_rows

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from censafe.geography.areas import Areas
+from censafe.geography.grfc import Areas
 from censafe.model.closing import Closing
 from censafe.population.detailed.source import RecordScope, SafetabInput, SafetabSource, open_safetab
 from censafe.population.findings import stated

@@ -12,13 +12,17 @@ from censafe.model import Definition, Neighbors, PartPlan, QueryPlan, ReleasePla
 from censafe.model.entries import nearest
 from censafe.model.safe_text import csv_text
 from censafe.planning.numbers import decimal_text, fixed_text
-from censafe.planning.prices.counts import with_counts
-from censafe.planning.prices.extras import Effort, effort_of, rate_of
+from censafe.planning.prices.extras import (
+    Effort,
+    EstimatedTables,
+    effort_of,
+    rate_of,
+    refuse_tables,
+    with_counts,
+)
 from censafe.planning.prices.meaning import RecordQuestion
-from censafe.planning.prices.program import Term
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
-from censafe.planning.prices.table_work import EstimatedTables, refuse_tables
-from censafe.planning.prices.targets import TargetQuery
+from censafe.planning.prices.targets import TargetQuery, Term
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.margins import rho_for_margin
 from censafe.products.detailed.codes.parameters import read_universe

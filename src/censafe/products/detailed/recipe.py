@@ -9,8 +9,8 @@ from typing import Final
 
 from censafe.errors import CheckError, ConfigError, DataError, ReleaseError, UsageError
 from censafe.estimation.detailed.area_classes import AreaClasses
-from censafe.geography.area_names import read_area_names
-from censafe.geography.areas import read_areas
+from censafe.geography.grfc import read_areas
+from censafe.geography.identifiers import read_area_names
 from censafe.model import GroupMeasurements, PartPlan
 from censafe.model.entries import nearest
 from censafe.population.detailed.public_data import PopGroupTotals

@@ -11,8 +11,8 @@ from typing import Final
 from censafe.estimation.detailed.area_classes import AreaClasses, area_classes, read_block_list
 from censafe.estimation.detailed.coterminous import coterminous
 from censafe.estimation.detailed.totals import flag_contradictions, nonnegative, totals
-from censafe.geography.area_names import NAMES, AreaNames
-from censafe.geography.areas import Areas
+from censafe.geography.grfc import Areas
+from censafe.geography.identifiers import NAMES, AreaNames
 from censafe.model import GroupMeasurements, ReleasePlan
 from censafe.model.groups.estimates import CoterminousReport, GroupEstimates
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe

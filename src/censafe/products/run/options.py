@@ -21,7 +21,7 @@ def stored_names(
     named: Path | None, out: Path, manifest: Manifest, *, census: bool = True
 ) -> Mapping[str, str]:
     """Names for published files that are rewritten: those of a new file, else those that the run stored."""
-    from censafe.geography.area_names import NAMES, read_area_names
+    from censafe.geography.identifiers import NAMES, read_area_names
 
     if named is not None:
         return read_area_names(named, census=census)
@@ -33,7 +33,7 @@ def stored_names(
 
 def write_names(staging: Path, names: Mapping[str, str], *, census: bool = True) -> tuple[Path, ...]:
     """Keep names beside what is published, where there are any; the files written."""
-    from censafe.geography.area_names import NAMES, names_text
+    from censafe.geography.identifiers import NAMES, names_text
 
     if not names:
         return ()

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from censafe.geography.area_names import AreaNames, read_area_names
-from censafe.geography.identifiers import are_census_levels
+from censafe.geography.identifiers import AreaNames, are_census_levels, read_area_names
 from censafe.model import SparseLevel
 from censafe.model.observer import Observer, work_added
 from censafe.products.topdown.census_tables.definitions import census_tables

@@ -10,8 +10,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from censafe.geography.area_names import AreaNames
-from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, open_parquet
+from censafe.geography.files import MOST_PER_BYTE_OF_RUN, open_parquet
+from censafe.geography.identifiers import AreaNames
 from censafe.model import CellQuery, SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.products.topdown.census_tables.definitions import census_tables

@@ -26,12 +26,17 @@ from censafe.model.safe_text import csv_text
 from censafe.model.topdown.constraints import PublishedAnswers
 from censafe.model.topdown.histograms import MeasuredHistogram, Stack
 from censafe.planning.numbers import decimal_text, loss_text
-from censafe.planning.prices.counts import TableCounts, counts_of_queries
-from censafe.planning.prices.extras import AreaErrors, Effort, effort_of, rate_of
-from censafe.planning.prices.program import Term
+from censafe.planning.prices.extras import (
+    AreaErrors,
+    Effort,
+    EstimatedTables,
+    TableCounts,
+    counts_of_queries,
+    effort_of,
+    rate_of,
+)
 from censafe.planning.prices.rows import PlanReport, QueryFacts, QueryShare, plan_report
-from censafe.planning.prices.table_work import EstimatedTables
-from censafe.planning.prices.targets import TargetQuery
+from censafe.planning.prices.targets import TargetQuery, Term
 from censafe.privacy.loss.conversions import epsilons
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures

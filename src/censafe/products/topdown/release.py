@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from censafe.estimation.topdown.levels.joint import impossible_blocks, joint_remarks
-from censafe.geography.area_names import NAMES
+from censafe.geography.identifiers import NAMES
 from censafe.model import ProtectedUnit
 from censafe.model.observer import Observer, SilentObserver
 from censafe.products.run.options import write_names

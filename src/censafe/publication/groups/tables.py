@@ -17,8 +17,7 @@ import pyarrow.csv as pc
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.geography.area_names import region_names
-from censafe.geography.identifiers import region_geoids, region_gisjoins
+from censafe.geography.identifiers import region_geoids, region_gisjoins, region_names
 from censafe.geography.regions import REGION_TYPES, region_type
 from censafe.model import Definition
 from censafe.model.groups.cells import GroupLayout, ProductTables, ShellCell

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
-from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, open_parquet
+from censafe.geography.files import MOST_PER_BYTE_OF_RUN, open_parquet
 from censafe.model.measurements import run_result
 from censafe.model.plan import NoiseSource
 from censafe.model.sparse import SparseLevel

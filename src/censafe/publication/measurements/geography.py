@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError, DataError, StorageError
+from censafe.geography.files import MOST_PER_BYTE_OF_RUN, read_rows
 from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.grfc import BlockAreas
-from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
 from censafe.model.parsing import parse_stored
 from censafe.model.safe_text import csv_text
 from censafe.publication.atomic import atomic_text, atomic_write

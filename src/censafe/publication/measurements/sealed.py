@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
-from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
+from censafe.geography.files import MOST_PER_BYTE_OF_RUN, read_rows
 from censafe.model import NoiseLaw, QueryPlan
 from censafe.model.parsing import exact_text, parse_fraction, parse_stored
 from censafe.model.plan import NoiseSource

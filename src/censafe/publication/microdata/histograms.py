@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
-from censafe.geography.area_names import AreaNames
-from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_validated
+from censafe.geography.files import MOST_PER_BYTE_OF_RUN, read_validated
+from censafe.geography.identifiers import AreaNames
 from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import HashedStream, atomic_write
 from censafe.publication.stamps import Stamp, stamp_metadata

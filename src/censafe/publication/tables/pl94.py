@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import AreaNames
 from censafe.model.cells.counting import LineSums
 from censafe.model.cells.lines import CensusTable
 from censafe.model.compiled import compiled

@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.geography.area_names import AREA_COLUMNS
-from censafe.geography.identifiers import region_geoids, region_gisjoins
+from censafe.geography.identifiers import AREA_COLUMNS, region_geoids, region_gisjoins
 from censafe.model.sdhc import (
     CountEstimates,
     Estimated,

@@ -14,7 +14,7 @@ from numba import boolean, float64, int8, int16, int32, int64, types, uint8, voi
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.geography.parquet_tables import open_parquet
+from censafe.geography.files import open_parquet
 from censafe.model.compiled import compiled
 
 TAKEN, REPEATED, FAULTY = 1, 2, 3  # what became of a row

@@ -5,7 +5,7 @@ import pytest
 
 from censafe.errors import DataError, StorageError
 from censafe.estimation.detailed.area_classes import _BlockSets, _verified, area_classes, read_block_list
-from censafe.geography.areas import NO_AIANNH, NO_PLACE, Areas
+from censafe.geography.grfc import NO_AIANNH, NO_PLACE, Areas
 
 TYPES = ("USA", "STATE", "COUNTY", "TRACT", "PLACE", "AIANNH")
 

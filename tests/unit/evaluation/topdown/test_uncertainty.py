@@ -4,7 +4,7 @@ import numpy as np
 
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.topdown.uncertainty import cell_intervals, error_classes
-from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import AreaNames
 
 
 def test_a_size_that_no_further_run_gave_takes_the_errors_of_the_nearest() -> None:

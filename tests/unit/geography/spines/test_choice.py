@@ -7,8 +7,13 @@ import pytest
 
 from censafe.errors import BudgetError, DataError
 from censafe.geography.grfc import BlockAreas
-from censafe.geography.spines.bypass import BypassRule
-from censafe.geography.spines.choice import SpineChoice, build_run_spine, inside_areas, standard_levels
+from censafe.geography.spines.choice import (
+    BypassRule,
+    SpineChoice,
+    build_run_spine,
+    inside_areas,
+    standard_levels,
+)
 from censafe.geography.spines.paths import RunSpine, check_path_sums
 from censafe.geography.spines.prim import block_groups
 from censafe.geography.spines.sums import reordered, sum_histograms

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from censafe.geography.spines.entity_distance import entity_distances
+from censafe.geography.spines.choice import entity_distances
 from censafe.geography.spines.tree import LevelRule, build_spine
 
 RULES = (LevelRule("US", 0), LevelRule("State", 1), LevelRule("Tract", 2), LevelRule("Block", 3))

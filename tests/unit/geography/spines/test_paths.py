@@ -6,8 +6,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from censafe.geography.spines.bypass import BypassRule
-from censafe.geography.spines.choice import SpineChoice, build_run_spine
+from censafe.geography.spines.choice import BypassRule, SpineChoice, build_run_spine
 from censafe.geography.spines.paths import (
     JointPath,
     RunSpine,

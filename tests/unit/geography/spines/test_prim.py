@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from censafe.geography.grfc import BlockAreas
-from censafe.geography.spines.bypass import BypassRule
-from censafe.geography.spines.choice import SpineChoice, build_run_spine, standard_levels
+from censafe.geography.spines.choice import BypassRule, SpineChoice, build_run_spine, standard_levels
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.prim import (
     GUESSED,

@@ -5,8 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from censafe.geography.spines.subtrees import levels_above, subtree, subtrees
-from censafe.geography.spines.tree import PL94_US, build_spine
+from censafe.geography.spines.tree import PL94_US, build_spine, levels_above, subtree, subtrees
 
 BLOCKS = np.array(
     [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from censafe.model import CellQuery
-from censafe.planning.prices.counts import TableCounts, counts_of_queries
+from censafe.planning.prices.extras import TableCounts, counts_of_queries
 from censafe.products.registry import product_of
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.planning.prices.program import Goal, Term, exact_goal_variance, least_budgets, round_budget
+from censafe.planning.prices.targets import Goal, Term, exact_goal_variance, least_budgets, round_budget
 
 
 def goal(name: str, limit: int | Fraction, *terms: tuple[int | Fraction, dict[str, int]]) -> Goal:

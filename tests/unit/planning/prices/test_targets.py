@@ -6,11 +6,11 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.model import NoiseLaw
-from censafe.planning.prices.program import Term
 from censafe.planning.prices.targets import (
     Request,
     Target,
     TargetQuery,
+    Term,
     achieve,
     factor_of,
     largest_variance,

@@ -13,7 +13,7 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.planning.prices.rows import PlanReport
-from censafe.planning.workbook.book import write_plan_workbook
+from censafe.planning.workbook import write_plan_workbook
 from censafe.products.registry import product_of
 from support.sampling import sampled
 from support.shared import shared_data

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import CensafeError, DataError, StorageError
-from censafe.geography.area_tables import column_names, read_table
+from censafe.geography.files import column_names, read_table
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US, LevelRule
 from censafe.population.blocks.columns import batches
 from censafe.population.blocks.layout import e2e_layout, pl94_layout

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.planning.prices.program import Goal, exact_goal_variance
+from censafe.planning.prices.targets import Goal, exact_goal_variance
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.planner import budgets_of, named_answers, overrides
 

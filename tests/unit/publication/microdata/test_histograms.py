@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import AreaNames
 from censafe.model.sparse import SparseLevel
 from censafe.publication.microdata.histograms import read_histograms, write_histograms
 

@@ -23,7 +23,7 @@ from censafe.estimation.topdown.whole_tree.sums import (
     union_covariances,
 )
 from censafe.geography.area_lists import read_block_areas
-from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import AreaNames
 from censafe.geography.own_codes import AreaCodes
 from censafe.geography.spines.paths import RunSpine
 from censafe.model.arrays import Floats

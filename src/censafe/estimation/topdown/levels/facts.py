@@ -12,8 +12,7 @@ from censafe.errors import ConfigError
 from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.paths import RunSpine
-from censafe.geography.spines.subtrees import Subtree, levels_above
-from censafe.geography.spines.tree import Spine
+from censafe.geography.spines.tree import Spine, Subtree, levels_above
 from censafe.model.topdown.level_measurements import LevelBudgets
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.parquet_tables import open_parquet
-from censafe.geography.prim_areas import with_prim_keys
+from censafe.geography.crosswalk import with_prim_keys
+from censafe.geography.files import open_parquet
 from censafe.geography.spines.tree import LevelRule
 from censafe.model.compiled import compiled
 from censafe.model.folders import matching_files, packed_words

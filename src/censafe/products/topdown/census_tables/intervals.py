@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
-from censafe.geography.packed import packed_files
+from censafe.geography.files import packed_files
 from censafe.model.cells.counting import AreaBlocks
 from censafe.model.cells.lines import CensusTable
 from censafe.products.topdown.census_tables.linear import (

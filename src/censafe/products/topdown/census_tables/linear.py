@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
-from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
+from censafe.geography.files import MOST_PER_BYTE_OF_RUN, read_rows
 from censafe.model.cells.lines import CensusTable
 from censafe.products.topdown.census_tables.source import (
     Geography,

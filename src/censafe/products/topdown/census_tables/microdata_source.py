@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
-from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import AreaNames
 from censafe.model.cells.counting import AreaBlocks
 from censafe.model.cells.lines import CensusTable
 from censafe.model.sparse import SparseLevel

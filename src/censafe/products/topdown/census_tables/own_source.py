@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, UsageError
-from censafe.geography.area_names import NAMES, AreaNames, read_area_names
+from censafe.geography.identifiers import NAMES, AreaNames, read_area_names
 from censafe.geography.own_codes import AREA_CODES, AreaCodes
 from censafe.model.cells.counting import AreaBlocks
 from censafe.model.cells.lines import CensusTable, query_table

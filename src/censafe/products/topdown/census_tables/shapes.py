@@ -24,10 +24,10 @@ from censafe.geography.area_lists import (
     read_listed_blocks,
     read_text_columns,
 )
+from censafe.geography.files import require_plausible_size
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import block_column
 from censafe.geography.own_codes import AreaCodes
-from censafe.geography.parquet_tables import require_plausible_size
 from censafe.model.parsing import MOST_POLYGON_BYTES, parse_json, read_text
 from censafe.products.topdown.census_tables.source import Geography, TableSource
 

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError, UsageError
 from censafe.geography.area_lists import ListedBlocks, kinds_of_blocks
-from censafe.geography.area_names import NAMES, AreaNames, read_area_names
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE
-from censafe.geography.identifiers import GEOID_LEVELS, geoids
+from censafe.geography.identifiers import GEOID_LEVELS, NAMES, AreaNames, geoids, read_area_names
 from censafe.geography.own_codes import AreaCodes
 from censafe.model.cells.counting import AreaBlocks, tabulated
 from censafe.model.cells.lines import CensusTable

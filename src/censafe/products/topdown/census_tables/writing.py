@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, UsageError
-from censafe.geography.area_names import AreaNames
-from censafe.geography.identifiers import region_gisjoins
+from censafe.geography.identifiers import AreaNames, region_gisjoins
 from censafe.model.cells.counting import AreaBlocks, tabulated
 from censafe.model.cells.lines import CensusTable
 from censafe.model.entries import nearest

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.estimation.topdown.levels.facts import PublicFacts
+from censafe.geography.crosswalk import with_prim_keys
 from censafe.geography.grfc import BlockAreas
-from censafe.geography.prim_areas import with_prim_keys
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model import ExactHistograms, ProtectedUnit

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import ConfigError
 from censafe.geography.grfc import BLOCK_AREA_COLUMNS, NO_PLACE, BlockAreas
-from censafe.geography.spines.bypass import BypassRule
-from censafe.geography.spines.choice import SpineChoice
-from censafe.geography.spines.entity_distance import entity_distances
+from censafe.geography.spines.choice import BypassRule, SpineChoice, entity_distances
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.prim import MAJOR_KINDS, facility_patterns
 from censafe.model import Definition

@@ -19,7 +19,7 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.whole_tree.downward import LinearTree
 from censafe.estimation.topdown.whole_tree.information import linear_tree
 from censafe.estimation.topdown.whole_tree.sums import Functionals
-from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import AreaNames
 from censafe.geography.own_codes import AreaCodes
 from censafe.geography.regions import states
 from censafe.model import CellQuery, SparseLevel

@@ -27,8 +27,8 @@ from censafe.estimation.topdown.whole_tree.upward import (
     lower_estimates,
 )
 from censafe.geography.spines.choice import standard_levels
-from censafe.geography.spines.subtrees import Subtree
 from censafe.geography.spines.sums import sum_histograms
+from censafe.geography.spines.tree import Subtree
 from censafe.model import SparseLevel
 from censafe.model.observer import Observer
 from censafe.model.plan import NoiseSource

@@ -21,8 +21,7 @@ from censafe.estimation.topdown.levels.facts import (
 from censafe.estimation.topdown.levels.limits import level_limits
 from censafe.geography.geocodes import ALPHABETS, pack_characters
 from censafe.geography.spines.paths import RunSpine
-from censafe.geography.spines.subtrees import Subtree, subtrees
-from censafe.geography.spines.tree import LevelRule, Spine, SpineLevel, build_spine
+from censafe.geography.spines.tree import LevelRule, Spine, SpineLevel, Subtree, build_spine, subtrees
 from censafe.model import NoiseLaw, QueryPlan
 from censafe.model.topdown.constraints import PublishedAnswers
 from censafe.model.topdown.histograms import MeasuredHistogram, constraints_on

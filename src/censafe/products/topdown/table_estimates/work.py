@@ -11,7 +11,7 @@ import numpy as np
 
 from censafe.geography.area_lists import areas_of_list
 from censafe.model.observer import SilentObserver
-from censafe.planning.prices.table_work import EstimatedTables, LinearWork
+from censafe.planning.prices.extras import EstimatedTables, LinearWork
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError, UsageError
-from censafe.geography.area_names import AreaNames
+from censafe.geography.identifiers import AreaNames
 from censafe.model.cells.counting import AreaBlocks
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.shapes import listed_areas, read_shapes

@@ -10,7 +10,7 @@ from censafe.estimation.topdown.least_squares.objective import LevelObjective, S
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
 from censafe.estimation.topdown.whole_tree.information import linear_tree
 from censafe.estimation.topdown.whole_tree.upward import TreeLevel
-from censafe.geography.spines.subtrees import Subtree, subtrees
+from censafe.geography.spines.tree import Subtree, subtrees
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config

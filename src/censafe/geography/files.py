@@ -1,4 +1,6 @@
-"""Tables of anybody: text with a header or Parquet, also in a zip archive, opened in one way for lists, names, points, crosswalks and pairs.
+"""Files of anybody: packed as they were published, Parquet files that may be damaged, and tables of text or Parquet that are opened in one way.
+
+A few bytes of Parquet can stand for any number of rows. Every reader opens its files here, where their size is judged before a column is read.
 
 What programs leave around such text is accepted everywhere: a byte order mark, UTF-16, comment lines before the header, commas, bars, tabs or
 semicolons between fields, a last comma, numbers of rows in a first column without a name, endings in capitals.
@@ -7,27 +9,223 @@ semicolons between fields, a last comma, numbers of rows in a first column witho
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, Final, cast
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.packed import PACKED, PackedFile, packed_files
-from censafe.geography.parquet_tables import read_validated
 from censafe.model.parsing import TRUST_SIZE, sizes_are_trusted
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+
+_BOM: Final = b"\xef\xbb\xbf"
+_GZIP: Final = ".gz"
+_ZIP: Final = ".zip"
+PACKED: Final = (_ZIP, _GZIP)
+"""Endings of files that hold others, in small letters."""
+_NOTES: Final = ("readme", ".")
+_DAMAGED: Final = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error)
+
+
+@dataclass(frozen=True, order=True)
+class PackedFile:
+    """One file, with the members that lead to it through archives, the outermost first."""
+
+    path: Path
+    members: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its own name, without the ending of gzip."""
+        name = PurePosixPath(self.members[-1]).name if self.members else self.path.name
+        return name[: -len(_GZIP)] if name.lower().endswith(_GZIP) else name
+
+    @property
+    def suffix(self) -> str:
+        """Its ending in small letters, that of gzip left out."""
+        return PurePosixPath(self.name).suffix.lower()
+
+    @property
+    def packing(self) -> str:
+        """How it is packed, in words; empty where it is not."""
+        if self.members:
+            return "zipped" if len(self.members) == 1 else "zip inside zip"
+        return "gzip" if self.path.name.lower().endswith(_GZIP) else ""
+
+    def __str__(self) -> str:
+        return self.path.name if not self.members else f"{self.path.name} ({self.name})"
+
+    def sizes(self) -> tuple[int | None, int]:
+        """Bytes when it is unpacked, None where only its end tells, and bytes as it is packed."""
+        if len(self.members) == 1 and not self.members[0].lower().endswith(_GZIP):
+            with zipfile.ZipFile(self.path) as archive:
+                entry = archive.getinfo(self.members[0])
+            return entry.file_size, entry.compress_size
+        return None, self.path.stat().st_size
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """Its bytes, read as they are needed, without a byte order mark; nothing is written, as an archive inside one is read in its place."""
+        with ExitStack() as opened:
+            try:
+                stream = self._opened(opened)
+                if stream.read(len(_BOM)) != _BOM:
+                    stream.seek(0)
+            except OSError as error:
+                damaged = isinstance(error, gzip.BadGzipFile)
+                raise _unreadable(self, damaged=damaged) from None
+            except _DAMAGED:
+                raise _unreadable(self, damaged=True) from None
+            try:
+                yield stream
+            except _DAMAGED:
+                raise _unreadable(self, damaged=True) from None
+
+    def _opened(self, opened: ExitStack) -> IO[bytes]:
+        stream: Any = None
+        for member in self.members:
+            archive = opened.enter_context(zipfile.ZipFile(self.path if stream is None else stream))
+            stream = opened.enter_context(archive.open(member))
+        last = self.members[-1] if self.members else self.path.name
+        if stream is None:
+            stream = opened.enter_context(self.path.open("rb"))
+        if last.lower().endswith(_GZIP):
+            stream = opened.enter_context(gzip.GzipFile(fileobj=stream))
+        return cast("IO[bytes]", stream)
+
+
+def _unreadable(file: PackedFile, *, damaged: bool) -> DataError | StorageError:
+    if damaged:
+        kind = "gzip file" if file.packing == "gzip" else "zip archive or one with a password"
+        return DataError(f"{file}: a damaged {kind}; fix: copy it again, or unpack it")
+    return StorageError(f"{file.path}: the file does not exist or cannot be read; fix: check the path")
+
+
+def packed_files(path: Path) -> tuple[PackedFile, ...]:
+    """The files that a path stands for: itself, or those of a folder, of the folders in it, of an archive and of the archives in it, by name.
+
+    Notes (README, names that begin with a point) are left out.
+    """
+    if not path.is_dir():
+        return tuple(_members(PackedFile(path)))
+    files = sorted(
+        one
+        for pattern in ("*", "*/*")
+        for one in path.glob(pattern)
+        if one.is_file() and not _is_note(one.name)
+    )
+    return tuple(member for one in files for member in _members(PackedFile(one)))
+
+
+def _is_note(name: str) -> bool:
+    return PurePosixPath(name).name.lower().startswith(_NOTES)
+
+
+def _members(file: PackedFile) -> Iterator[PackedFile]:
+    """A file, or what is in it where it is an archive."""
+    if file.suffix != _ZIP:
+        yield file
+        return
+    with file.open() as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                names = [one.filename for one in archive.infolist() if not one.is_dir()]
+        except _DAMAGED:
+            raise _unreadable(file, damaged=True) from None
+    for name in sorted(names):
+        if not name.startswith("__MACOSX/") and not _is_note(name):
+            yield from _members(PackedFile(file.path, (*file.members, name)))
+
+
+MOST_CELLS: Final = 20_000_000
+"""Values that a file may always have."""
+MOST_PER_BYTE: Final = 20
+"""Values for each byte, above which a larger file is refused; the densest records and histograms of the Bureau have about 5."""
+MOST_PER_BYTE_OF_RUN: Final = 100
+"""The same of the files of a run folder, where long columns of zeros are common."""
+
+
+def require_plausible_size(
+    path: Path | str, metadata: pq.FileMetaData, *, size: int | None = None, per_byte: int = MOST_PER_BYTE
+) -> None:
+    """Refuse a file that stands for far more values than its bytes make plausible; no column is read.
+
+    Args:
+        size: in bytes, where it is not that of the path.
+    """
+    cells = metadata.num_rows * metadata.num_columns
+    if any(metadata.schema.column(place).max_repetition_level for place in range(metadata.num_columns)):
+        groups = (metadata.row_group(place) for place in range(metadata.num_row_groups))
+        values = sum(group.column(place).num_values for group in groups for place in range(group.num_columns))
+        cells = max(cells, values)
+    if cells <= MOST_CELLS or sizes_are_trusted():
+        return
+    if cells > per_byte * (Path(path).stat().st_size if size is None else size):
+        raise DataError(
+            f"{path}: the Parquet file unpacks to more values than its size makes plausible; allowed: {MOST_CELLS:,} values, or at most {per_byte} "
+            f"for each byte of the file; {TRUST_SIZE}"
+        )
+
+
+def open_parquet(path: Path | str, *, per_byte: int = MOST_PER_BYTE, **options: Any) -> pq.ParquetFile:
+    """A file of plausible size, none of its rows read."""
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(path, **options)
+    try:
+        require_plausible_size(path, file.metadata, per_byte=per_byte)
+    except DataError:
+        file.close()
+        raise
+    return file
+
+
+def read_rows(path: Path, *, per_byte: int = MOST_PER_BYTE, **options: Any) -> pa.Table:
+    """Rows of a file of plausible size."""
+    import pyarrow.parquet as pq
+
+    require_plausible_size(path, pq.read_metadata(path), per_byte=per_byte)
+    return pq.read_table(path, **options)
+
+
+def read_validated(
+    path: Path, data: bytes | None = None, *, per_byte: int = MOST_PER_BYTE, **options: Any
+) -> pa.Table:
+    """All rows of a file; every text and every place in a dictionary is looked at, which Arrow itself leaves to whoever uses them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        if data is None:
+            table = read_rows(path, per_byte=per_byte, **options)
+        else:
+            source = pa.BufferReader(data)
+            require_plausible_size(path, pq.read_metadata(source), size=len(data), per_byte=per_byte)
+            table = pq.read_table(pa.BufferReader(data), **options)
+    except UnicodeDecodeError as error:
+        raise pa.ArrowInvalid("names of columns that are not text") from error
+    table.validate(full=True)
+    return table
+
 
 STORED: Final = (".parquet", ".geoparquet", ".pq")
 """Endings of Parquet files, in small letters."""
 TEXT: Final = (".csv", ".txt", ".tsv", ".dat", ".psv", "")
 _MARKS: Final = (",", "|", "\t", ";")
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
-_BOM: Final = b"\xef\xbb\xbf"
 _MOST: Final = 1 << 33  # bytes of a member of an archive
 _LONGEST_HEADER: Final = 1 << 20  # bytes
 _ALWAYS: Final = 1 << 28  # the same, however well it was compressed

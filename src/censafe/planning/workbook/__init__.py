@@ -1,1 +1,0 @@
-"""NO DATA. A plan as a workbook with live formulas."""
