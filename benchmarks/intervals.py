@@ -46,7 +46,7 @@ from censafe.geography.spines.choice import standard_levels
 from censafe.model import SparseLevel
 from censafe.model.observer import SilentObserver
 from censafe.population.synthetic.blocks import synthesize_histograms
-from censafe.products.run.measurement_store import MeasurementStore
+from censafe.products.run.account import MeasurementStore
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.folder import stored_files

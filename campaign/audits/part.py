@@ -42,11 +42,9 @@ from censafe.privacy.measure.adaptive import AdaptiveTables, measure_adaptive
 from censafe.privacy.measure.groups import ListedGroups, measure_groups
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.privacy.measure.mechanisms import measure
-from censafe.products.detailed.codes.stability import group_noise_law, stability
-from censafe.products.detailed.codes.universe import group_levels
-from censafe.products.detailed.households.variants import household_tables
-from censafe.products.detailed.persons.tables import table_variants
-from censafe.products.phsafe.sensitivity import Sensitivity, neighbors_of, noise_law, sensitivity_bound
+from censafe.products.detailed.codes.universe import group_levels, group_noise_law, stability
+from censafe.products.detailed.tables import household_tables, table_variants
+from censafe.products.phsafe.definitions import Sensitivity, neighbors_of, noise_law, sensitivity_bound
 from censafe.tabulation.engine import connect
 from support.neighbors import bureau_pairs, differences, household_pairs, replacement_pairs
 from support.safetab_reference import counter_of, random_world

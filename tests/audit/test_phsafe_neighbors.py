@@ -1,6 +1,6 @@
 """Brute force over neighbors: no protected change moves the exact answers further than is claimed.
 
-The claims are those of ``products/phsafe/sensitivity.py``; the answers are those of the counting code that a release
+The claims are those of ``products/phsafe/definitions.py``; the answers are those of the counting code that a release
 uses, before noise. Nothing here trusts the written proofs.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from censafe.model import Neighbors
-from censafe.products.phsafe.sensitivity import Bound, Sensitivity, sensitivity_bound
+from censafe.products.phsafe.definitions import Bound, Sensitivity, sensitivity_bound
 from censafe.tabulation.engine import connect
 from support.neighbors import (
     Dataset,

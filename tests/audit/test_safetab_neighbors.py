@@ -1,7 +1,7 @@
 """Brute force over neighbors: one record more moves the exact answers of a level no further than the noise is made for.
 
 The answers are those of the counting code that a release uses, before noise; the claims are the stability of
-``products/detailed/codes/stability.py`` and the costs of ``products/detailed/plan.py``. Nothing here trusts the written proofs.
+``products/detailed/codes/universe.py`` and the costs of ``products/detailed/plan.py``. Nothing here trusts the written proofs.
 """
 
 from __future__ import annotations
@@ -21,26 +21,23 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError
 from censafe.model import Definition, PartPlan, QueryPlan, TableVariant
 from censafe.privacy.loss.accountant import part_cost
-from censafe.products.detailed.codes.mapping import iteration_rows
 from censafe.products.detailed.codes.parameters import read_universe
-from censafe.products.detailed.codes.stability import (
-    bureau_stability,
-    exact_stability,
-    group_noise_law,
-    require_stable,
-    stability,
-)
 from censafe.products.detailed.codes.universe import (
     CharacteristicIteration,
     PopulationGroupLevel,
     Universe,
+    bureau_stability,
+    exact_stability,
     group_levels,
+    group_noise_law,
+    iteration_rows,
+    require_stable,
+    stability,
 )
 from censafe.products.detailed.config import load_p_config
-from censafe.products.detailed.counting import GroupCounter
-from censafe.products.detailed.households.variants import household_tables
-from censafe.products.detailed.persons.tables import table_variants
+from censafe.products.detailed.intake import GroupCounter
 from censafe.products.detailed.plan import P_DISJOINT, plan_release, stabilities
+from censafe.products.detailed.tables import household_tables, table_variants
 from support.safetab_reference import (
     Block,
     Household,

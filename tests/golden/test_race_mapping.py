@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import censafe.products.detailed.codes as shipped_codes
-from censafe.products.detailed.codes.mapping import iteration_rows
 from censafe.products.detailed.codes.parameters import read_universe
-from censafe.products.detailed.codes.stability import stability
+from censafe.products.detailed.codes.universe import iteration_rows, stability
 from support.shared import shared_data
 
 CASES = "race_eth_codes_to_iterations_testcases.txt"

@@ -14,13 +14,12 @@ from censafe.population.detailed.source import RecordScope, SafetabInput, open_s
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_levels
 from censafe.products.detailed.config import load_h_config, load_p_config
-from censafe.products.detailed.counting import GroupCounter
-from censafe.products.detailed.households.recipe import count_households
-from censafe.products.detailed.households.recipe import true_counts as true_household_counts
-from censafe.products.detailed.persons.recipe import count_persons, true_counts
-from censafe.products.detailed.persons.tables import table_variants
+from censafe.products.detailed.intake import GroupCounter
 from censafe.products.detailed.plan import plan_release
 from censafe.products.detailed.planner import table_9
+from censafe.products.detailed.recipe import count_households, count_persons, true_persons
+from censafe.products.detailed.recipe import true_households as true_household_counts
+from censafe.products.detailed.tables import table_variants
 from censafe.tabulation.engine import connect
 from support.safetab_reference import HOUSEHOLD_BASIS, Person, person_cells
 from support.shared import shared_data
@@ -83,7 +82,7 @@ def test_t1_equals_the_totals_of_the_reference_population(
     for level in group_levels(pr=False):
         if level == PopulationGroupLevel("AIANNH", 1):
             continue  # the file has no level 1 there, as production gives it no budget
-        public, rows = persons.groups(level, 9).level, true_counts(persons, level)
+        public, rows = persons.groups(level, 9).level, true_persons(persons, level)
         sums = np.add.reduceat(rows.values, rows.indptr[:-1])
         for region, iteration, total in zip(rows.region, rows.iteration, sums.tolist(), strict=True):
             found[level.region_type, str(public.regions[region]), public.iterations[iteration]] = total
@@ -94,7 +93,7 @@ def test_t1_equals_the_totals_of_the_reference_population(
 def test_sex_by_age_of_the_states_equals_the_records(persons: GroupCounter, folder: Path) -> None:
     universe = read_universe()
     level = PopulationGroupLevel("STATE", 1)
-    public, rows = persons.groups(level, 9).level, true_counts(persons, level)
+    public, rows = persons.groups(level, 9).level, true_persons(persons, level)
     codes = universe.members[EUROPEAN]
     for position, state in enumerate(STATES):
         with (folder / "person-records.txt").open(encoding="utf-8", newline="") as file:

@@ -20,10 +20,9 @@ from censafe.privacy.measure.adaptive import AdaptiveTables, count_adaptive
 from censafe.privacy.measure.groups import count_listed_groups
 from censafe.privacy.measure.rows import GroupRows
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_levels
-from censafe.products.detailed.counting import GroupCounter
-from censafe.products.detailed.households.recipe import listed_groups
-from censafe.products.detailed.persons.recipe import true_counts
-from censafe.products.detailed.persons.tables import table_variants
+from censafe.products.detailed.intake import GroupCounter
+from censafe.products.detailed.recipe import listed_groups, true_persons
+from censafe.products.detailed.tables import table_variants
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.tabulation.tables.counting import CountAccumulator
 from support.reference_counts import reference_release, reference_truth
@@ -125,7 +124,7 @@ def test_the_truth_is_the_most_detailed_table_of_every_group_with_a_person(seed:
         for group, records in members(world, level.level, level.region_type).items():
             stat_level = 0 if flags[group[1]] else 3
             expected[group] = stat_level, person_cells(records, stat_level)  # type: ignore[arg-type]
-        assert expected == as_dict(true_counts(counter, level), counter.groups(level, None).level)
+        assert expected == as_dict(true_persons(counter, level), counter.groups(level, None).level)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -22,11 +22,11 @@ from censafe.model import ExactHistograms, NoiseLaw, SparseLevel
 from censafe.model.observer import SilentObserver
 from censafe.privacy.keys import part_keys
 from censafe.privacy.measure import mechanisms
+from censafe.products.detailed import recipe as safetab_h
+from censafe.products.detailed import recipe as safetab_p
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.config import load_h_config, load_p_config
-from censafe.products.detailed.households import recipe as safetab_h
 from censafe.products.detailed.intake import DetailedIntake as SafetabIntake
-from censafe.products.detailed.persons import recipe as safetab_p
 from censafe.products.detailed.plan import stabilities
 from censafe.products.detailed.recipe import SafetabJob, SafetabRecipe
 from censafe.products.phsafe.config import load_phsafe_config as load_phsafe
@@ -105,10 +105,10 @@ def safetab(folder: Path, kind: str) -> Iterator[Product]:
     if kind == "p":
         config, recipe = (
             load_p_config(str(folders.configure("p", zero_suppression_chance=0))),
-            safetab_p.RECIPE,
+            safetab_p.PERSONS,
         )
     else:
-        config, recipe = load_h_config(str(folders.h)), safetab_h.RECIPE
+        config, recipe = load_h_config(str(folders.h)), safetab_h.HOUSEHOLDS
     universe = read_universe(config.universe)
     with SafetabIntake(folders.data, config, universe, folder / "scratch", ReadOptions()) as intake:
         data = intake.load()
@@ -136,8 +136,7 @@ def safetab(folder: Path, kind: str) -> Iterator[Product]:
 
 
 def _variants(kind: str) -> dict[str, Any]:
-    from censafe.products.detailed.households.variants import household_tables
-    from censafe.products.detailed.persons.tables import table_variants
+    from censafe.products.detailed.tables import household_tables, table_variants
 
     if kind == "p":
         return {"t1t2": table_variants()}

@@ -12,7 +12,7 @@ IMPORTED = (
     "censafe.cli.run",
     "censafe.cli.estimate",
     "censafe.products.phsafe.recipe",
-    "censafe.products.detailed.persons.recipe",
+    "censafe.products.detailed.recipe",
     "censafe.products.topdown.recipe",
     "censafe.tabulation.engine.embedded",
 )

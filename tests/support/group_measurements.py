@@ -21,7 +21,7 @@ from censafe.model import (
 )
 from censafe.model.groups.estimates import GroupEstimates
 from censafe.model.plan import NoiseSource
-from censafe.products.detailed.product_tables import tables_of
+from censafe.products.detailed.tables import tables_of
 
 CODES = ("1001", "1002", "2001", "2002")
 CELLS = {"zcdp": NoiseLaw.gaussian, "puredp": NoiseLaw.laplace}

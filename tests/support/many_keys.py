@@ -13,7 +13,7 @@ from scipy import stats
 
 from censafe.model import NoiseLaw, PartPlan, ReleasePlan
 from censafe.privacy.keys.run_keys import TestKey
-from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
+from censafe.products.run.account import MeasurementFiles, MeasurementStore
 from support.noise_statistics import ExactLaw
 
 FALSE_ALARM = 1e-6

@@ -15,7 +15,7 @@ import numpy as np
 
 from censafe.geography.grfc import Areas
 from censafe.products.detailed.codes.universe import CharacteristicIteration, Universe
-from censafe.products.detailed.counting import GroupCounter
+from censafe.products.detailed.intake import GroupCounter
 from censafe.tabulation.groups.counting import Batch, GroupedRecords, sort_by_block
 
 AGES = {

@@ -55,9 +55,7 @@ def _run_and_die(patch: str, *arguments: object) -> None:
         "from censafe.cli import main\n"
         "from censafe.privacy.ledger import book as ledger\n"
         "from censafe.products.detailed import intake, release\n"
-        "from censafe.products.detailed.persons import recipe as measuring\n"
-        + textwrap.dedent(patch)
-        + "\nmain()\n"
+        "from censafe.products.detailed import recipe as measuring\n" + textwrap.dedent(patch) + "\nmain()\n"
     )
     died = run_apart(script, *arguments, "--new-ledger")
     assert died.code == -signal.SIGKILL, died.err

@@ -138,16 +138,16 @@ def _product(name: str, workbook: str, package: str, **others: str) -> Product:
     return Product(name, workbook, modules)
 
 
-_SAFETAB: Final = {"fields": "keys:detailed_fields", "outline": "product_tables"}
+_SAFETAB: Final = {"explorer": "planner", "fields": "config:detailed_fields", "outline": "tables"}
 _PRODUCTS: Final = {
     product.name: product
     for product in (
-        _product("phsafe", "sdhc-us", "phsafe", fields="config:FIELDS", outline="plan"),
+        _product("phsafe", "sdhc-us", "phsafe", explorer="planner", fields="config:FIELDS", outline="plan"),
         _product(
             "safetab-p",
             "ddhca",
             "detailed",
-            recipe="persons.recipe:RECIPE",
+            recipe="recipe:PERSONS",
             planner="planner:PERSONS",
             **_SAFETAB,
         ),
@@ -155,7 +155,7 @@ _PRODUCTS: Final = {
             "safetab-h",
             "ddhcb",
             "detailed",
-            recipe="households.recipe:RECIPE",
+            recipe="recipe:HOUSEHOLDS",
             planner="planner:HOUSEHOLDS",
             **_SAFETAB,
         ),

@@ -11,7 +11,7 @@ from censafe.evaluation.tables.groups.findings import group_trials
 from censafe.evaluation.tables.groups.truth import group_truth
 from censafe.evaluation.tables.phsafe.trials import phsafe_trials
 from censafe.evaluation.tables.phsafe.truth import phsafe_truth
-from censafe.products.detailed.keys import Product
+from censafe.products.detailed.config import Product
 
 _DETAILED: Final[tuple[Product, ...]] = ("safetab-p", "safetab-h")
 TABLE_PRODUCTS: Final[Mapping[str, TableProduct]] = {

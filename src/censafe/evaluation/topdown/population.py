@@ -14,7 +14,7 @@ from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
-from censafe.products.run.inputs import hash_files
+from censafe.products.run.folder import hash_files
 from censafe.products.run.options import ReadOptions, stored_names
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels

@@ -10,10 +10,14 @@ from typing import Final
 from censafe.errors import ConfigError
 from censafe.model import Neighbors, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.privacy.measure.adaptive import suppression_threshold
-from censafe.products.detailed.codes.stability import REPLACE_FACTOR, group_noise_law, stability
-from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
-from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
-from censafe.products.detailed.keys import threshold_noun
+from censafe.products.detailed.codes.universe import (
+    REPLACE_FACTOR,
+    PopulationGroupLevel,
+    Universe,
+    group_noise_law,
+    stability,
+)
+from censafe.products.detailed.config import SafetabConfig, SafetabPConfig, threshold_noun
 
 MOST_RACE_CODES: Final = 8
 """Race codes that a record can have."""

@@ -1,34 +1,55 @@
-"""SafeTab-P and SafeTab-H from the Bureau's input folder to protected tables, step by step."""
+"""SafeTab-P and SafeTab-H from the Bureau's input folder to protected tables, step by step: persons counted by group, sex and 23 ages, households by group, type and tenure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from censafe.errors import CheckError, ConfigError, DataError, ReleaseError, UsageError
 from censafe.estimation.detailed.area_classes import AreaClasses
 from censafe.geography.grfc import read_areas
 from censafe.geography.identifiers import read_area_names
+from censafe.model import GroupLevel as PublicLevel
 from censafe.model import GroupMeasurements, PartPlan
 from censafe.model.entries import nearest
 from censafe.population.detailed.public_data import PopGroupTotals
 from censafe.population.detailed.source import SafetabInput
 from censafe.population.files.relation import find_table
-from censafe.population.findings import Finding
+from censafe.population.findings import Finding, raise_if_fatal, stated
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
+from censafe.privacy.measure.adaptive import AdaptiveTables, count_adaptive, measure_adaptive
+from censafe.privacy.measure.groups import ListedGroups, count_listed_groups, measure_groups
+from censafe.privacy.measure.rows import GroupRows
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
-from censafe.products.detailed.config import SafetabConfig
-from censafe.products.detailed.counting import GroupCounter
-from censafe.products.detailed.intake import DetailedIntake
-from censafe.products.detailed.keys import AFTERWARDS, bureau_name
+from censafe.products.detailed.config import (
+    AFTERWARDS,
+    SafetabConfig,
+    SafetabPConfig,
+    bureau_name,
+    load_h_config,
+    load_p_config,
+)
+from censafe.products.detailed.intake import DetailedIntake, GroupCounter, sorted_records
 from censafe.products.detailed.plan import plan_release, stabilities
 from censafe.products.detailed.release import SAME_AREAS, Published, configured_classes, files_of, publish
-from censafe.products.run.account import one_file
+from censafe.products.detailed.tables import (
+    TableClass,
+    household_tables,
+    joint_cell,
+    joint_cells,
+    most_detailed_cells,
+    stat_levels,
+    table_variants,
+)
+from censafe.products.run.account import MeasurementFiles, MeasurementStore, one_file
 from censafe.products.run.folder import finished_run
-from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions, stored_names
 from censafe.products.run.publishing import MeasuredRun, measured_before
 from censafe.products.run.runner import RunAdvice, RunResult, run_job
@@ -369,3 +390,146 @@ def _from_geography(config: SafetabConfig, measured: list[GroupMeasurements], da
             "the run"
         )
     return configured_classes(config, areas)
+
+
+def count_persons(data: SafetabInput, universe: Universe) -> GroupCounter:
+    """CONFIDENTIAL. Sort the persons of a run by block, ready to be counted at any level."""
+    records = sorted_records(
+        data.records, blocks=data.areas.blocks, combos=len(data.combos), cells=most_detailed_cells()
+    )
+    return GroupCounter(data.areas, universe, data.combos, records)
+
+
+def adaptive_tables(config: SafetabPConfig, level: PopulationGroupLevel) -> AdaptiveTables:
+    """Thresholds, table variants and suppression of a level.
+
+    Small totals are suppressed below the states only: for nation, states and Puerto Rico every group is published.
+
+    Example:
+        >>> from censafe.products.detailed.config import load_p_config
+        >>> tables = adaptive_tables(load_p_config("ddhca"), PopulationGroupLevel("TRACT", 2))
+        >>> tables.thresholds, str(tables.zero_suppression)
+        ((971, 4971, 19971), '9999/10000')
+    """
+    first, second, third = config.thresholds["p", level.key][:3]
+    suppressed = level.granularity == "coarse"
+    chance = config.zero_suppression_chance if suppressed else Fraction(0)
+    return AdaptiveTables((first, second, third), table_variants(), chance)
+
+
+def measure_persons(task: PartTask, key: Key) -> GroupMeasurements:
+    """Count a level and measure it once."""
+    if not isinstance(task.config, SafetabPConfig):
+        raise ReleaseError("a part of SafeTab-P needs a configuration of SafeTab-P")
+    source = task.counter.groups(task.level, task.stable)
+    tables = adaptive_tables(task.config, task.level)
+    return measure_adaptive(source, task.part.queries, tables, key, threads=task.threads)
+
+
+def true_persons(counter: GroupCounter, level: PopulationGroupLevel, *, threads: int = 1) -> GroupRows:
+    """CONFIDENTIAL. The most detailed table of every group that is not empty.
+
+    Detailed-only groups have their total. A comparison with other groups shows that those are empty.
+
+    Args:
+        counter: sorted records of the run.
+    """
+    # A group with a record passes all thresholds; a total of at most 0 is left out.
+    everything = AdaptiveTables((1, 1, 1), table_variants(), Fraction(1, 2))
+    return count_adaptive(counter.groups(level, None), everything, threads=threads)
+
+
+def private_path(
+    counter: GroupCounter, config: SafetabPConfig, level: PopulationGroupLevel, *, threads: int = 1
+) -> GroupRows:
+    """CONFIDENTIAL. What a release of infinite budget gives: tables chosen by the true totals, suppression with t = 0.
+
+    Args:
+        counter: sorted records of the run.
+    """
+    return count_adaptive(counter.groups(level, None), adaptive_tables(config, level), threads=threads)
+
+
+PERSONS: Final = SafetabRecipe(load_p_config, count_persons, measure_persons)
+
+
+def count_households(data: SafetabInput, universe: Universe) -> GroupCounter:
+    """CONFIDENTIAL. Sort the households of a run by block, ready to be counted at any level."""
+    table = data.records
+    records = sorted_records(
+        table.mutate(CELL=joint_cell(table["HOUSEHOLD_TYPE"], table["TEN"]).cast("int16")),
+        blocks=data.areas.blocks,
+        combos=len(data.combos),
+        cells=joint_cells(),
+    )
+    return GroupCounter(data.areas, universe, data.combos, records)
+
+
+def listed_groups(
+    totals: PopGroupTotals, public: PublicLevel, table_class: TableClass, thresholds: tuple[int, ...]
+) -> ListedGroups:
+    """The groups of a level that get a table: those with a published total whose iteration is a candidate."""
+    published = totals.of_type(public.region_type)
+    codes = np.array([int(code) for code in public.iterations], dtype=np.int32)
+    ordinal = np.searchsorted(codes, published.iteration)
+    candidate = np.flatnonzero(np.append(codes, -1)[ordinal] == published.iteration)
+    order = candidate[np.lexsort((ordinal[candidate], published.region[candidate]))]
+    return ListedGroups(
+        region=published.region[order],
+        iteration=ordinal[order].astype(np.int32),
+        stat_level=stat_levels(published.count[order], thresholds, table_class),
+        variants=household_tables(table_class),
+    )
+
+
+def measure_households(task: PartTask, key: Key) -> GroupMeasurements:
+    """Count the listed groups of a level and measure one class of tables once."""
+    if task.totals is None:
+        raise DataError("SafeTab-H needs totals of population groups (T1). Name them with `t1`.")
+    (query,) = task.part.queries
+    table_class: TableClass = "t3" if query.table == "t3" else "t4"
+    source = task.counter.groups(task.level, task.stable)
+    thresholds = task.config.thresholds[table_class, task.level.key]
+    listed = listed_groups(task.totals, source.level, table_class, thresholds)
+    return measure_groups(source, listed, query, table_class, key, threads=task.threads)
+
+
+def true_households(
+    counter: GroupCounter,
+    thresholds: tuple[int, ...] | None,
+    totals: PopGroupTotals,
+    level: PopulationGroupLevel,
+    table_class: TableClass,
+    *,
+    threads: int = 1,
+) -> GroupRows:
+    """CONFIDENTIAL. The true cells of the groups that have a published total; also what infinite budgets give.
+
+    Args:
+        counter: sorted records of the run.
+    """
+    source = counter.groups(level, None)
+    most = len(household_tables(table_class)) - 1
+    reached = (np.iinfo(np.int64).min,) * most
+    listed = listed_groups(totals, source.level, table_class, reached if thresholds is None else thresholds)
+    return count_listed_groups(source, listed, threads=threads)
+
+
+def _require_overlap(config: SafetabConfig, data: SafetabInput, counter: GroupCounter) -> None:
+    """Stop when no household of a run, US or Puerto Rico, is in any group that has a total."""
+    if data.totals is None:
+        return
+    findings: list[Finding] = []
+    for run, levels in groupby(
+        config.levels, key=lambda level: "PR" if level.key.startswith("pr_") else "US"
+    ):
+        if not any(
+            true_households(counter, None, data.totals, level, "t4").values.any()
+            for level in levels
+            if config.budgets["t3", level.key] != 0 or config.budgets["t4", level.key] != 0
+        ):
+            findings += stated("safetab.no-common-area", "household records", run=run)
+    raise_if_fatal(findings, "input data")
+
+
+HOUSEHOLDS: Final = SafetabRecipe(load_h_config, count_households, measure_households, _require_overlap)

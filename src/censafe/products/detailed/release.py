@@ -16,10 +16,9 @@ from censafe.geography.identifiers import NAMES, AreaNames
 from censafe.model import GroupMeasurements, ReleasePlan
 from censafe.model.groups.estimates import CoterminousReport, GroupEstimates
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
-from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
-from censafe.products.detailed.keys import AFTERWARDS
+from censafe.products.detailed.config import AFTERWARDS, SafetabConfig, SafetabPConfig
 from censafe.products.detailed.plan import published_from
-from censafe.products.detailed.product_tables import tables_of
+from censafe.products.detailed.tables import tables_of
 from censafe.products.run.folder import FILES
 from censafe.products.run.options import write_names
 from censafe.products.run.publishing import MeasuredRun

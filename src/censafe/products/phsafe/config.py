@@ -26,12 +26,13 @@ from censafe.products.configuration.source import (
     value_text,
 )
 from censafe.products.phsafe.definitions import (
+    SENSITIVITIES,
+    Sensitivity,
     levels_of,
     measured_tables,
     phsafe_definitions,
     truncated_tables,
 )
-from censafe.products.phsafe.sensitivity import SENSITIVITIES, Sensitivity
 
 FIELDS: Final = ConfigFields(
     (

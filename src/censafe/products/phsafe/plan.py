@@ -12,11 +12,14 @@ from censafe.products.phsafe import definitions
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.definitions import (
     levels_of,
+    loss_factor,
     measured_tables,
+    neighbors_of,
+    noise_law,
     phsafe_definitions,
+    relation_text,
     truncated_tables,
 )
-from censafe.products.phsafe.sensitivity import loss_factor, neighbors_of, noise_law, relation_text
 
 
 def plan_release(config: PhsafeConfig) -> ReleasePlan:

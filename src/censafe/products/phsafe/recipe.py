@@ -16,9 +16,8 @@ from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.intake import HouseholdIntake
 from censafe.products.phsafe.plan import measured_table_levels, plan_release
 from censafe.products.phsafe.release import ESTIMATES, publish
-from censafe.products.run.account import one_file
+from censafe.products.run.account import MeasurementFiles, MeasurementStore, one_file
 from censafe.products.run.folder import FILES, finished_run
-from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.run.publishing import MeasuredRun, measured_before
 from censafe.products.run.runner import RunAdvice, RunResult, run_job
@@ -93,7 +92,7 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
     # loaded for estimates only: a release needs none of it
     from censafe.estimation.sdhc.settings import parse_estimate_settings
     from censafe.model.sdhc import EstimateSettings
-    from censafe.products.phsafe.estimates import STATEMENT, write_run_estimates
+    from censafe.products.phsafe.release import STATEMENT, write_run_estimates
 
     tail = EstimateSettings(alpha=float((1 - options.confidence) / 2))
     estimates = partial(write_run_estimates, parse_estimate_settings(options.settings, tail), options.workers)

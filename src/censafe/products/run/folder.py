@@ -1,4 +1,4 @@
-"""The folder of one run: who may work in it, what may be in it, what is left when it stops.
+"""The folder of one run: who may work in it, what may be in it, what is left when it stops; and its input files with their SHA-256.
 
 While a run works, ``OUT/.censafe`` holds its lock, its identity and the files that are not published yet; nothing in it
 is confidential. It stays until the run is finished, or has stopped before anything was reserved or written.
@@ -7,18 +7,23 @@ is confidential. It stays until the run is finished, or has stopped before anyth
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
-from censafe.errors import CensafeError, StorageError, UsageError
+from censafe.errors import CensafeError, DataError, StorageError, UsageError
+from censafe.model.observer import Observer, work_done
 from censafe.model.parsing import read_stored
 from censafe.publication.atomic import IDENTITY, JOURNAL, STAGING, WORK, atomic_text, complete_move
 from censafe.publication.manifest import Manifest, read_manifest
@@ -189,3 +194,82 @@ def _holds_files(folder: Path) -> bool:
         return False
     places = (path for path in folder.iterdir() if not path.name.startswith("."))
     return any(_holds_files(path) if path.is_dir() else True for path in places)
+
+
+_BLOCK: Final = 8 << 20
+_MEGABYTE: Final = 10**6
+
+
+class Inputs:
+    """Files with records and public input files, and the SHA-256 of each by name, as they were when the run began."""
+
+    def __init__(
+        self, records: tuple[Path, ...], public: tuple[Path, ...], data: Path, observer: Observer
+    ) -> None:
+        self.data = data
+        self._files = (*records, *public)
+        self._observer = observer
+        with observer.stage("hash inputs"):
+            self._hashes = _hashes(self._files, observer)
+        named = [(_name(path, data), sha256) for path, sha256 in zip(self._files, self._hashes, strict=True)]
+        # files of the two kinds may have the same names
+        self.confidential = dict(named[: len(records)])
+        self.public = dict(named[len(records) :])
+
+    def require_unchanged(self) -> None:
+        """Take the hashes once more, after everything was read and before anything is paid for."""
+        with self._observer.stage("hash inputs again"):
+            now = _hashes(self._files, self._observer)
+        changed = sorted(
+            _name(path, self.data)
+            for path, before, after in zip(self._files, self._hashes, now, strict=True)
+            if after != before
+        )
+        if changed:
+            raise DataError(
+                f"{self.data}: {', '.join(changed)} changed while the run was reading. Nothing was measured. Make sure that no one "
+                "writes to the files, then give the same command again."
+            )
+
+
+def hash_files(files: tuple[Path, ...], data: Path, observer: Observer) -> dict[str, str]:
+    """SHA-256 of input files by their path below the data folder, hexadecimal."""
+    return dict(zip((_name(path, data) for path in files), _hashes(files, observer), strict=True))
+
+
+def _hashes(files: tuple[Path, ...], observer: Observer) -> list[str]:
+    megabytes = sum(_size(path) for path in files) // _MEGABYTE
+    done = work_done(observer, megabytes, "MB") if megabytes else None
+    read = count(1)
+
+    def block() -> None:
+        if done is not None:
+            done(min(next(read) * _BLOCK // _MEGABYTE, megabytes))
+
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(partial(_hash_file, block=block), files))
+
+
+def _name(path: Path, data: Path) -> str:
+    root = data if data.is_dir() else data.parent
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # reading it says what is wrong
+
+
+def _hash_file(path: Path, block: Callable[[], None]) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as stream:
+            while read := stream.read(_BLOCK):
+                digest.update(read)
+                if len(read) == _BLOCK:
+                    block()
+    except OSError as error:
+        raise StorageError(f"{path}: the file cannot be read ({error.strerror}).") from error
+    return digest.hexdigest()

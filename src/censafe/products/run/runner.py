@@ -16,10 +16,15 @@ from censafe.model import ReleasePlan
 from censafe.model.bounds import upper
 from censafe.population.synthetic.mark import is_synthetic
 from censafe.privacy.loss.margins import exact_margin
-from censafe.products.run.account import Account, LedgerStatement, ReleaseRequest, ledger_place, open_account
-from censafe.products.run.folder import RunFolder
-from censafe.products.run.inputs import Inputs
-from censafe.products.run.measurement_store import MeasurementStore
+from censafe.products.run.account import (
+    Account,
+    LedgerStatement,
+    MeasurementStore,
+    ReleaseRequest,
+    ledger_place,
+    open_account,
+)
+from censafe.products.run.folder import Inputs, RunFolder
 from censafe.products.run.options import ReadOptions, RunOptions
 from censafe.products.run.publishing import MeasuredRun
 from censafe.products.run.scratch import private_scratch, scratch_place

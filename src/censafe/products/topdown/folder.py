@@ -32,7 +32,7 @@ from censafe.model import PartPlan, SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
-from censafe.products.run.measurement_store import MeasurementFiles
+from censafe.products.run.account import MeasurementFiles
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
 from censafe.products.topdown.intake.facts import public_facts, run_spine

@@ -16,7 +16,7 @@ from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurem
 from censafe.model.topdown.workers import EngineWorkers
 from censafe.privacy.measure.histograms import level_variances, measure_histograms
 from censafe.privacy.measure.lazy import DrawnAnswers
-from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
+from censafe.products.run.account import MeasurementFiles, MeasurementStore
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Descents, Estimates, estimate_levels
 from censafe.products.topdown.folder import are_of_part, stored_files

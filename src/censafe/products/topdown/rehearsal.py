@@ -22,7 +22,7 @@ from censafe.model.plan import NoiseSource
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_part_key
 from censafe.privacy.keys.run_keys import TestKey
-from censafe.products.run.measurement_store import MeasurementStore
+from censafe.products.run.account import MeasurementStore
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.intake.intake import Loaded

@@ -19,7 +19,7 @@ from censafe.privacy.measure.adaptive import (
     suppression_threshold,
 )
 from censafe.privacy.noise.sampler import draw
-from censafe.products.detailed.codes.stability import group_noise_law
+from censafe.products.detailed.codes.universe import group_noise_law
 from support.group_sources import Source, laws, part_key, queries, small_variants, some_counts
 
 REGIONS, ITERATIONS, ONLY = 23, 17, (0, 5, 16)

@@ -18,22 +18,28 @@ from censafe.privacy.measure.groups import ListedGroups, count_listed_groups
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel
 from censafe.products.detailed.config import SafetabConfig, load_h_config, load_p_config
-from censafe.products.detailed.counting import GroupCounter
-from censafe.products.detailed.households.recipe import measure_level as measure_households
-from censafe.products.detailed.households.recipe import true_counts as true_households
-from censafe.products.detailed.households.variants import (
+from censafe.products.detailed.intake import GroupCounter
+from censafe.products.detailed.plan import P_QUERIES, plan_release, stabilities
+from censafe.products.detailed.recipe import (
+    PartTask,
+    adaptive_tables,
+    measure_households,
+    measure_persons,
+    private_path,
+    true_households,
+)
+from censafe.products.detailed.tables import (
     TABLE_CLASSES,
+    TOTAL,
     household_tables,
     joint_cell,
     joint_cells,
+    most_detailed_cells,
+    person_tables,
     published_tables,
     stat_levels,
+    table_variants,
 )
-from censafe.products.detailed.persons.recipe import adaptive_tables, private_path
-from censafe.products.detailed.persons.recipe import measure_level as measure_persons
-from censafe.products.detailed.persons.tables import TOTAL, most_detailed_cells, person_tables, table_variants
-from censafe.products.detailed.plan import P_QUERIES, plan_release, stabilities
-from censafe.products.detailed.recipe import PartTask
 from support.safetab_reference import (
     AGES,
     HOUSEHOLD_BASIS,

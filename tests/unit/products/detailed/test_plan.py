@@ -10,8 +10,12 @@ from censafe.model import Neighbors, NoiseLaw, ProtectedUnit, ReleasePlan
 from censafe.planning.prices.rows import plan_rows
 from censafe.privacy.loss.accountant import part_cost
 from censafe.products.detailed.codes.parameters import read_universe
-from censafe.products.detailed.codes.stability import group_noise_law
-from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe, group_levels
+from censafe.products.detailed.codes.universe import (
+    PopulationGroupLevel,
+    Universe,
+    group_levels,
+    group_noise_law,
+)
 from censafe.products.detailed.config import load_h_config, load_p_config
 from censafe.products.detailed.plan import (
     area_totals,

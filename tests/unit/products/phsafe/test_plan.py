@@ -9,14 +9,16 @@ from censafe.errors import ConfigError
 from censafe.model import Definition, Neighbors, ProtectedUnit
 from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.definitions import (
+    SENSITIVITIES,
+    Sensitivity,
     definitions_text,
     levels_of,
     measured_tables,
     phsafe_definitions,
+    query_loss,
 )
 from censafe.products.phsafe.plan import measured_table_levels, plan_release
 from censafe.products.phsafe.planner import query_facts
-from censafe.products.phsafe.sensitivity import SENSITIVITIES, Sensitivity, query_loss
 
 
 def test_one_part_a_table_in_fixed_order() -> None:

@@ -7,8 +7,8 @@ import pytest
 from censafe.errors import ConfigError
 from censafe.privacy.loss.margins import paper_margin
 from censafe.products.phsafe.config import load_phsafe_config
+from censafe.products.phsafe.definitions import SENSITIVITIES, noise_law
 from censafe.products.phsafe.planner import budgets_for_margins
-from censafe.products.phsafe.sensitivity import SENSITIVITIES, noise_law
 
 
 @pytest.mark.parametrize("sensitivity", SENSITIVITIES)

@@ -1,10 +1,15 @@
+"""The folder of a run, and the hashes of its input files."""
+
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
-from censafe.errors import UsageError
-from censafe.products.run.folder import RunFolder
+from censafe.errors import DataError, StorageError, UsageError
+from censafe.model.observer import SilentObserver
+from censafe.products.run import folder
+from censafe.products.run.folder import Inputs, RunFolder, hash_files
 
 IDENTITY = {"plan": "aa", "input": "bb", "source": "system"}
 
@@ -111,3 +116,41 @@ def test_a_killed_run_is_not_forgotten_by_a_start_that_fails_before_it_knows_its
     with RunFolder(out) as folder:
         assert folder.identify(IDENTITY) == "resumed"
         assert folder.run == killed.run
+
+
+class _Heard(SilentObserver):
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[tuple[float, int, str]] = []
+
+    def advance(self, share: float, total: int = 0, noun: str = "") -> None:
+        self.heard.append((share, total, noun))
+
+
+def test_files_of_one_name_in_two_places_have_hashes_of_their_own(tmp_path: Path) -> None:
+    data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    for place, text in ((data, b"records"), (elsewhere, b"areas")):
+        place.mkdir()
+        (place / "geo.csv").write_bytes(text)
+    taken = Inputs((data / "geo.csv",), (elsewhere / "geo.csv",), data, SilentObserver())
+    assert taken.confidential == {"geo.csv": hashlib.sha256(b"records").hexdigest()}
+    assert taken.public == {"geo.csv": hashlib.sha256(b"areas").hexdigest()}
+    taken.require_unchanged()
+    (data / "geo.csv").write_bytes(b"recorde")
+    with pytest.raises(DataError, match=r"geo\.csv changed while the run was reading"):
+        taken.require_unchanged()
+
+
+def test_hashing_says_how_many_megabytes_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder, "_BLOCK", 1_000_000)
+    content = bytes(range(250)) * 10_000
+    (tmp_path / "persons.csv").write_bytes(content)
+    heard = _Heard()
+    found = hash_files((tmp_path / "persons.csv",), tmp_path, heard)
+    assert found == {"persons.csv": hashlib.sha256(content).hexdigest()}
+    assert heard.heard == [(0.0, 2, "MB"), (0.5, 2, "MB"), (1.0, 2, "MB")]
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"persons\.csv: the file cannot be read"):
+        hash_files((tmp_path / "persons.csv",), tmp_path, SilentObserver())

@@ -11,7 +11,7 @@ from censafe.model.plan import Definition
 from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
 from censafe.products.registry import product_of
-from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
+from censafe.products.run.account import MeasurementFiles, MeasurementStore
 from censafe.products.topdown.rehearsal import TestMeasurementStore
 
 LAW = NoiseLaw.gaussian(Fraction(4))

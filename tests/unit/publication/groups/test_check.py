@@ -8,7 +8,7 @@ import pytest
 from censafe.errors import CheckError
 from censafe.estimation.detailed.totals import nonnegative
 from censafe.model import GroupMeasurements, NoiseLaw
-from censafe.products.detailed.product_tables import tables_of
+from censafe.products.detailed.tables import tables_of
 from censafe.publication.groups.check import check_group_measurements, check_group_tables
 from censafe.publication.groups.tables import write_group_tables
 from support.group_measurements import (

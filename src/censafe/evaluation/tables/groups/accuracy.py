@@ -17,8 +17,7 @@ from censafe.evaluation.tables.groups.trials import LevelTrials
 from censafe.model import Definition, NoiseLaw
 from censafe.privacy.loss.margins import exact_coverage
 from censafe.privacy.measure.adaptive import suppression_threshold
-from censafe.products.detailed.codes.stability import group_noise_law
-from censafe.products.detailed.codes.universe import PopulationGroupLevel
+from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_noise_law
 from censafe.products.detailed.config import SafetabPConfig
 from censafe.products.detailed.plan import P_QUERIES
 from censafe.publication.sums import accuracy_of_sum

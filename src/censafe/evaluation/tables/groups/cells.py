@@ -123,7 +123,7 @@ def cell_kinds(table: GroupTable) -> tuple[CellKind, ...]:
     """The kinds of cells of tables that are measured together.
 
     Example:
-        >>> from censafe.products.detailed.persons.tables import person_tables
+        >>> from censafe.products.detailed.tables import person_tables
         >>> kinds = cell_kinds(person_tables().table("t1t2"))
         >>> [(kind.table, kind.cell, kind.stat_level, kind.draws) for kind in kinds][3:6]
         [('T01001', 'Total', 3, 46), ('T02001', 'Sex', 1, 4), ('T02001', 'Sex by age', 1, 1)]

@@ -25,8 +25,7 @@ from censafe.model import ReleasePlan
 from censafe.model.bounds import lower
 from censafe.model.observer import work_done
 from censafe.products.detailed.codes.parameters import read_universe
-from censafe.products.detailed.config import SafetabConfig
-from censafe.products.detailed.keys import Product
+from censafe.products.detailed.config import Product, SafetabConfig
 from censafe.products.detailed.plan import plan_release
 from censafe.products.run.options import ReadOptions
 

@@ -30,14 +30,10 @@ from censafe.privacy.measure.rows import GroupRows
 from censafe.privacy.noise.sampler import draw_cells
 from censafe.products.detailed.codes.universe import PopulationGroupLevel
 from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
-from censafe.products.detailed.households.recipe import measure_level as measure_households
-from censafe.products.detailed.households.variants import household_tables
-from censafe.products.detailed.persons.recipe import measure_level as measure_persons
-from censafe.products.detailed.persons.tables import table_variants
 from censafe.products.detailed.plan import part_name, stabilities
-from censafe.products.detailed.product_tables import tables_of
-from censafe.products.detailed.recipe import PartTask
+from censafe.products.detailed.recipe import PartTask, measure_households, measure_persons
 from censafe.products.detailed.release import configured_classes, process
+from censafe.products.detailed.tables import household_tables, table_variants, tables_of
 from censafe.publication.groups.tables import Groups
 
 _OUTCOMES: Final = 5  # no table, then the stat levels

@@ -21,6 +21,8 @@ from censafe.privacy.measure.rows import GroupRows
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
 from censafe.products.detailed.config import (
+    CLASSES,
+    Product,
     SafetabConfig,
     SafetabPConfig,
     SafetabScope,
@@ -28,16 +30,16 @@ from censafe.products.detailed.config import (
     load_p_config,
     load_scope,
 )
-from censafe.products.detailed.counting import GroupCounter, public_level
-from censafe.products.detailed.households.recipe import count_households
-from censafe.products.detailed.households.recipe import true_counts as true_households
-from censafe.products.detailed.intake import DetailedIntake
-from censafe.products.detailed.keys import CLASSES, Product
-from censafe.products.detailed.persons.recipe import count_persons
-from censafe.products.detailed.persons.recipe import private_path as private_path_of_persons
-from censafe.products.detailed.persons.recipe import true_counts as true_persons
-from censafe.products.detailed.product_tables import tables_of
-from censafe.products.detailed.recipe import CountRecords
+from censafe.products.detailed.intake import DetailedIntake, GroupCounter, public_level
+from censafe.products.detailed.recipe import (
+    CountRecords,
+    count_households,
+    count_persons,
+    true_households,
+    true_persons,
+)
+from censafe.products.detailed.recipe import private_path as private_path_of_persons
+from censafe.products.detailed.tables import tables_of
 from censafe.products.run.options import ReadOptions
 from censafe.publication.groups.tables import CellRows, GroupOrder, group_orders, write_header, write_order
 

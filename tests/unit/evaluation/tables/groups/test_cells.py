@@ -13,7 +13,7 @@ from censafe.evaluation.tables.groups.cells import (
     key_of,
     split_key,
 )
-from censafe.products.detailed.product_tables import measured_table
+from censafe.products.detailed.tables import measured_table
 
 
 @pytest.mark.parametrize("key", ["t1t2", "t3", "t4"])

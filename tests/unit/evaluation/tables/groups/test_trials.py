@@ -19,7 +19,7 @@ from censafe.privacy.loss.margins import exact_coverage
 from censafe.privacy.measure.adaptive import suppression_threshold
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.config import SafetabConfig, load_h_config, load_p_config
-from censafe.products.detailed.counting import public_level
+from censafe.products.detailed.intake import public_level
 from censafe.products.detailed.plan import plan_release
 from censafe.products.run.options import ReadOptions
 from support.safetab_folders import SafetabFolders, write_folders

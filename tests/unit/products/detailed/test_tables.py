@@ -4,13 +4,16 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.model.groups.cells import GroupTable
-from censafe.products.detailed.households.variants import parse_household_tables
-from censafe.products.detailed.persons.tables import parse_person_tables
-from censafe.products.detailed.product_tables import measured_table, tables_of
-from censafe.products.detailed.table_files import table_text
+from censafe.products.detailed.tables import (
+    measured_table,
+    parse_household_tables,
+    parse_person_tables,
+    table_text,
+    tables_of,
+)
 
-P_TEXT = table_text("censafe.products.detailed.persons")
-H_TEXT = table_text("censafe.products.detailed.households")
+P_TEXT = table_text("persons")
+H_TEXT = table_text("households")
 T03002 = "{ cell = 0, sum = [1, 6] }, { cell = 1, sum = [1] }, { cell = 6, sum = [6] }"
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from censafe.products.detailed.codes import mapping
-from censafe.products.detailed.codes.mapping import iteration_rows
+from censafe.products.detailed.codes import universe
+from censafe.products.detailed.codes.universe import iteration_rows
 from support.safetab_universes import make_universe
 
 UNIVERSE = make_universe(
@@ -36,7 +36,7 @@ def test_rows_of_one_two_and_repeated_codes() -> None:
 def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(1).choice([0, 1001, 1002, 1003], (100, 3))
     whole = iteration_rows(UNIVERSE, 2, "coarse", draw)
-    monkeypatch.setattr(mapping, "_CHUNK", 7)
+    monkeypatch.setattr(universe, "_CHUNK", 7)
     pieces = iteration_rows(UNIVERSE, 2, "coarse", draw)
     assert whole.indptr.tolist() == pieces.indptr.tolist()
     assert whole.ordinals.tolist() == pieces.ordinals.tolist()
