@@ -107,6 +107,10 @@ class CountedLines(Protocol):
         """How often a person of a type counts in a line, sparse, shape (types, lines)."""
 
     @property
+    def possible(self) -> NDArray[np.bool_]:
+        """Types of which there can be persons, as everybody knows, shape (types,)."""
+
+    @property
     def area(self) -> str:
         """What the areas of the lines are called in files."""
 
@@ -157,6 +161,11 @@ class Workload:
     def shape(self) -> tuple[int, ...]:
         """Sexes, classes of age, sets of races, origins."""
         return self.space.shape
+
+    @property
+    def possible(self) -> NDArray[np.bool_]:
+        """All types."""
+        return np.ones(self.space.size, np.bool_)
 
     @property
     def area(self) -> str:

@@ -40,21 +40,23 @@ class TypeRows:
 
     shape: tuple[int, ...]
     rows: NDArray[np.uint8] = field(repr=False)
+    possible: _Flags = field(repr=False)
 
     @staticmethod
     def of(workload: CountedLines) -> TypeRows:
         """Of the lines of tables."""
         dense = workload.matrix.toarray().astype(np.uint8)
-        return TypeRows(workload.shape, np.vstack([dense, np.zeros_like(dense[:1])]))
+        return TypeRows(workload.shape, np.vstack([dense, np.zeros_like(dense[:1])]), workload.possible)
 
     def others(self, person_type: int, present: _Ints) -> _Ints:
-        """Types that a person may become: those that differ in one attribute, and those that are there; and no person."""
+        """Types that a person may become: possible ones that differ in one attribute, and those that are there; and no person."""
         place = np.unravel_index(person_type, self.shape)
         parts = [present, np.array([NO_TYPE])]
         for axis, length in enumerate(self.shape):
             changed = list(np.broadcast_arrays(*place, np.arange(length))[:-1])
             changed[axis] = np.arange(length)
-            parts.append(np.ravel_multi_index(tuple(changed), self.shape))
+            types = np.ravel_multi_index(tuple(changed), self.shape)
+            parts.append(types[self.possible[types]])
         return np.concatenate(parts)
 
 

@@ -69,11 +69,11 @@ class AreaWords:
 
     Args:
         areas: those whose tables are attacked, in the plural.
-        every: one of them, as in "households of every block".
+        area: one of them.
         levels: whose tables are published, the attacked one first.
         around: levels within which households can be permuted.
         near: levels within which households are matched, from near to far.
-        sizes: in what permuted households are alike.
+        sizes: in what permuted households are alike, behind their area.
         by_size: the same as it stands in what is kept.
         quarters: where persons live who are in no household.
         forms: how defenses of such records are named; empty for all.
@@ -81,11 +81,11 @@ class AreaWords:
     """
 
     areas: str = "blocks"
-    every: str = "every block"
+    area: str = "block"
     levels: tuple[str, ...] = ("block", "tract", "county")
     around: tuple[str, ...] = tuple(AREA_DIGITS)
     near: tuple[str, str, str] = ("tract", "county", "state")
-    sizes: str = "size and number of adults"
+    sizes: str = ", size and number of adults"
     by_size: str = "size and adults"
     quarters: str = "group quarters"
     forms: tuple[str, ...] = ()

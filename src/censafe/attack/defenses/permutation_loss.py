@@ -30,8 +30,11 @@ class PermutationLoss:
         """Epsilon of the smallest change that keeps the invariants, the exchange of the blocks of two records of a stratum: twice that of a record."""
         return 2 * self.record
 
-    def words(self) -> str:
+    def words(self, area: str = "block") -> str:
         """The guarantee and its limits in sentences.
+
+        Args:
+            area: what households exchange.
 
         Example:
             >>> print(permutation_loss(100, Fraction(1, 20)).words()[:97])
@@ -39,8 +42,8 @@ class PermutationLoss:
         """
         return (
             f"Epsilon {upper(self.record, 3):.3f} for a record, {upper(self.exchange, 3):.3f} for the exchange of two records, in strata of up to {self.largest:,} records with "
-            f"the rate {self.rate}. Not protected, because they are published exactly: which strata there are and their counts by block, and everything of "
-            "a household that is not its block. Epsilon values under other invariants, such as those of TopDown, cannot be compared with it."
+            f"the rate {self.rate}. Not protected, because they are published exactly: which strata there are and their counts by {area}, and everything of "
+            f"a household that is not its {area}. Epsilon values under other invariants, such as those of TopDown, cannot be compared with it."
         )
 
 

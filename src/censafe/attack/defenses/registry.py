@@ -110,7 +110,7 @@ def _changed(swapped: SwappedPeople[Records], claim: str = "") -> ChangedPeople[
 
 
 def _sizes(areas: AreaWords) -> str:
-    return f"households of {areas.every}; persons in {areas.quarters}"
+    return f"households of every {areas.area}; persons in {areas.quarters}"
 
 
 def _swap_at_random(options: DefenseOptions, usual: SwapSetting) -> Defense:
@@ -157,11 +157,11 @@ def _swap_by_permutation(options: DefenseOptions) -> Defense:
 
     def swap(people: Records, seed: int) -> ChangedPeople[Records]:
         swapped, loss = swap_by_permutation(people, rate, seed, level)
-        return _changed(swapped, loss.words())
+        return _changed(swapped, loss.words(areas.area))
 
     return Defense(
-        options.spec, f"households of one {level}, {areas.sizes} are permuted, each with probability {float(rate):g}",
-        f"all counts of every {level}; households of {areas.every} by {areas.by_size}; persons in {areas.quarters}", "differential privacy subject to what it keeps",
+        options.spec, f"households of one {level}{areas.sizes} are permuted, each with probability {float(rate):g}",
+        f"all counts of every {level}; households of every {areas.area} by {areas.by_size}; persons in {areas.quarters}", "differential privacy subject to what it keeps",
         family=f"permutation swap, {level}", strength=float(rate), swap=swap,
     )  # fmt: skip
 

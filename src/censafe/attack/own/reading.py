@@ -83,9 +83,11 @@ class OwnSchema:
         below = layout.geography.levels
         place = _place_of_level(layout, names.area)
         above = (*reversed(below[:place]), config.levels[0].name)
-        lines = OwnLines(below[place], quasi, target)
         labels = [schema.query(one.name).label for one in (*quasi, target)]
-        types = np.ravel_multi_index(tuple(labels), lines.shape).astype(np.int64)
+        shape = tuple(len(one.labels) for one in (*quasi, target))
+        types = np.ravel_multi_index(tuple(labels), shape).astype(np.int64)
+        impossible = np.setdiff1d(np.arange(np.prod(shape)), types[schema.allowed()])
+        lines = OwnLines(below[place], quasi, target, tuple(impossible.tolist()))
         return OwnSchema(config, layout, histogram, schema, lines, types, _housed(schema), above)
 
 

@@ -32,6 +32,7 @@ class OwnLines:
 
     Args:
         area: name of the level of the areas that are attacked.
+        impossible: types that structural zeros rule out.
 
     Example:
         >>> lines = OwnLines("Grid", (NamedLevels("sex", ("female", "male")),), NamedLevels("status", ("well", "ill")))
@@ -44,6 +45,7 @@ class OwnLines:
     area: str
     quasi: tuple[NamedLevels, ...]
     target: NamedLevels
+    impossible: tuple[int, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -83,6 +85,13 @@ class OwnLines:
         line = np.stack([*margins, 1 + targets + self.keys + number])
         shape = (types, len(self.labels))
         return csr_array((np.ones(line.size), (np.tile(number, len(line)), line.ravel())), shape=shape)
+
+    @cached_property
+    def possible(self) -> NDArray[np.bool_]:
+        """Types that structural zeros leave, shape (types,)."""
+        possible = np.ones(prod(self.shape), np.bool_)
+        possible[list(self.impossible)] = False
+        return possible
 
     def types(self, people: OwnRecords) -> _Ints:
         """Type of every person, shape (n,)."""

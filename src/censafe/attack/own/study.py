@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 from censafe.attack.comparison.entry import DefenseStudy, compared, comparison_identity, require_defenses
 from censafe.attack.comparison.files import read_tables
 from censafe.attack.comparison.keys import AttackKeys
-from censafe.attack.comparison.published import PublishedData, data_of_people, perturbed_data, swapped_data
+from censafe.attack.comparison.published import (
+    PublishedData,
+    data_of_people,
+    perturbed_data,
+    swapped_data,
+)
 from censafe.attack.comparison.releases import run_topdown
 from censafe.attack.comparison.words import ComparisonWords
 from censafe.attack.defenses.households import Households
@@ -111,11 +116,7 @@ class OwnStudy(DefenseStudy):
             run_topdown(source, self.data, folder, settings, seed, self.observer)
         else:
             folder = defense.folder
-            tables = read_tables(folder, lines, truth.table_levels) if folder.is_dir() else None
-            if tables is not None:
-                return PublishedData(tables, attacked=tables[lines.area], claim=defense.claim)
-        released = read_release(folder, self.schema, truth, self.codes)
-        return replace(data_of_people(lines, released, microdata=True), claim=defense.claim)
+        return replace(read_published(folder, self.schema, truth, self.codes), claim=defense.claim)
 
 
 def own_words(schema: OwnSchema) -> ComparisonWords:
@@ -161,7 +162,7 @@ def own_areas(schema: OwnSchema) -> AreaWords:
     area, above = schema.lines.area, schema.above
     near = (*above, *above[-1:] * 3)[:3]
     return AreaWords(
-        areas=f"areas ({area})", every=f"every {area}", levels=(area, *above), around=above, near=(near[0], near[1], near[2]), sizes="size", by_size="size",
+        areas=f"areas ({area})", area=area, levels=(area, *above), around=above, near=(near[0], near[1], near[2]), sizes=" and size", by_size="size",
         quarters="units of kinds that cannot be empty, and in none", forms=_FORMS, refused=_REFUSED,
     )  # fmt: skip
 
@@ -188,6 +189,14 @@ def own_defense(spec: str, areas: AreaWords) -> Defense:
         _TOPDOWN,
         run=_TOPDOWN,
     )
+
+
+def read_published(folder: Path, schema: OwnSchema, truth: OwnRecords, codes: AreaCodes) -> PublishedData:
+    """Tables that a comparison wrote, or the counts of a finished run."""
+    tables = read_tables(folder, schema.lines, truth.table_levels) if folder.is_dir() else None
+    if tables is not None:
+        return PublishedData(tables, attacked=tables[schema.lines.area])
+    return data_of_people(schema.lines, read_release(folder, schema, truth, codes), microdata=True)
 
 
 def read_release(folder: Path, schema: OwnSchema, truth: OwnRecords, codes: AreaCodes) -> OwnRecords:
@@ -241,8 +250,8 @@ def compare_own_defenses(
     for defense in defenses:
         if defense.swap is not None:
             _require_households(defense.spec, schema, truth)
-        if defense.folder is not None and (defense.folder / "histograms").is_dir():
-            read_release(defense.folder, schema, truth, codes)  # before anything is written
+        if defense.folder is not None:  # before anything is written
+            read_published(defense.folder, schema, truth, codes)
     arrays = (truth.block, truth.type, truth.household, truth.blocks)
     words = own_words(schema)
     settings = json.dumps([config.settings, asdict(names)], sort_keys=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from censafe.attack.reconstruction.problem import BlockProblem, IncidenceOrder, Part
 from censafe.attack.reconstruction.programs import EXACT, INFEASIBLE, PartSolver, nearest_records
@@ -125,7 +126,8 @@ def reconstruct(
     Source: attack.md 5 and 6.
     """
     pieces = [slice(first, first + _CHUNK) for first in range(0, len(low), _CHUNK)]
-    solve = partial(_chunk, IncidenceOrder.of(workload.matrix), choices)
+    types = np.flatnonzero(workload.possible)
+    solve = partial(_chunk, IncidenceOrder.of(csr_array(workload.matrix[types])), choices)
     blocks: list[SolvedBlock] = []
     with ExitStack() as stack:
         apply: Callable[..., Iterable[list[SolvedBlock]]] = map
@@ -134,7 +136,8 @@ def reconstruct(
         for piece in apply(solve, [low[rows] for rows in pieces], [high[rows] for rows in pieces]):
             blocks += piece
             done(len(blocks))
-    return Reconstruction.of(blocks)
+    reconstruction = Reconstruction.of(blocks)
+    return replace(reconstruction, types=types[reconstruction.types])
 
 
 def _chunk(order: IncidenceOrder, choices: SolveChoices, low: _Ints, high: _Ints) -> list[SolvedBlock]:

@@ -1,5 +1,6 @@
 """The attack on records of an own schema: the measure on an example computed by hand, the table, and what names are refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from support.own_records import CELLS, READ, ROWS, SCHEMA, own_config, text_of
 LINES = OwnLines(
     "Grid", (NamedLevels("sex", ("female", "male")),), NamedLevels("status", ("well", "ill", "dead"))
 )
-FEMALE_WELL, FEMALE_ILL, MALE_WELL, MALE_ILL = 0, 1, 3, 4
+FEMALE_WELL, FEMALE_ILL, FEMALE_DEAD, MALE_WELL, MALE_ILL = range(5)
 AREAS = OwnAreas(
     ("Grid", "Region", "Country"),
     {"Grid": np.array(["a", "b"]), "Region": np.array(["R"]), "Country": np.array(["Country"])},
@@ -105,6 +106,35 @@ def test_exact_tables_are_their_records() -> None:
     assert LINES.types_of(truth.frame()).tolist() == truth.type.tolist()
 
 
+def test_what_structural_zeros_rule_out_hides_nobody(tmp_path: Path) -> None:
+    """An ill woman is hidden by another cell that is withheld as well, and by none of which everybody knows that it is empty."""
+    truth = records([0, 0, 0, 0, 0], [FEMALE_ILL] + [MALE_WELL] * 4)
+    free = perturbed_data(LINES, truth, parse_defense("suppress:threshold=2"), 0)
+    lines = replace(LINES, impossible=(FEMALE_DEAD,))
+    bound = perturbed_data(lines, replace(truth, lines=lines), parse_defense("suppress:threshold=2"), 0)
+    hidden = [~one.tables["Grid"].tables.published[0] for one in (free, bound)]
+    cell = len(LINES.labels) - len(LINES.possible)
+    assert hidden[0][cell : cell + 3].tolist() == [False, True, True]
+    assert hidden[1][cell : cell + 3].tolist() == [False, True, False]
+    assert hidden[1].sum() > 1
+    zeros = SCHEMA + 'zeros = [{ name = "none", when = { age = [0], sex = [1] } }]\n'
+    schema = OwnSchema.of(written(tmp_path, own_config(schema=zeros)), AttackNames(("age",), "sex", "Grid"))
+    assert schema.lines.impossible == (1,)
+
+
+@pytest.mark.parametrize("nearest", [False, True])
+def test_types_that_cannot_be_are_not_reconstructed(nearest: bool) -> None:
+    """Two persons whose margins are those of a type that is ruled out, and nobody of another type in these margins."""
+    high = 2 * (LINES.matrix.toarray()[[FEMALE_DEAD]] > 0).astype(np.int64)
+    low = high.copy()
+    low[:, LINES.labels.index("female: dead")] = 0
+    choices = SolveChoices(nearest=nearest)
+    assert set(reconstruct(LINES, low, high, choices).types.tolist()) == {FEMALE_DEAD}
+    bound = reconstruct(replace(LINES, impossible=(FEMALE_DEAD,)), low, high, choices)
+    assert bound.status.tolist() == ["nearest" if nearest else "infeasible"]
+    assert FEMALE_DEAD not in bound.types
+
+
 def test_a_swap_moves_whole_households_of_one_size() -> None:
     draw = np.random.default_rng(2)
     home = np.repeat(np.arange(40), 2)
@@ -155,6 +185,21 @@ def test_records_are_read_with_their_areas_at_either_level(config: TopdownConfig
     )
     assert regions.table_levels == ("Region", "Country")
     assert regions.population.tolist() == [3, 3]
+
+
+def test_households_are_those_of_the_key_and_persons_without_one_are_in_none(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    rows = [(*row[:4], key) for row, key in zip(ROWS, ("b", "b", "", "a", "c", "c"), strict=True)]
+    (data / "persons.csv").write_text(text_of(rows), encoding="utf-8")
+    keyed = READ.replace("[read]", '[read]\nkey = "note"')
+    schema = OwnSchema.of(written(tmp_path, own_config(keyed)), AttackNames(("age",), "sex", "Grid"))
+    truth, _ = read_own_records(schema, data, SilentObserver())
+    homes: dict[int, list[str]] = {}
+    for code, home in zip(truth.blocks[truth.block].tolist(), truth.household.tolist(), strict=True):
+        homes.setdefault(home, []).append(code)
+    assert homes.pop(-1) == ["Île/N1:E 2"]
+    assert sorted(homes.values()) == [["Nord/N1:E 1"], ["Nord/N2:E 1"] * 2, ["Île/N1:E 1"] * 2]
 
 
 REFUSED: list[tuple[AttackNames, type[CensafeError], str]] = [
