@@ -81,15 +81,6 @@ def test_broken_records_stop_the_run_with_the_place_and_leave_nothing(
     assert not ledger.exists() or not verify(ledger).rows
 
 
-ACCEPTED: dict[str, Change] = {
-    "byte order mark": lambda folder: (folder / "persons.csv").write_bytes(
-        b"\xef\xbb\xbf" + (folder / "persons.csv").read_bytes()
-    ),
-    "quoted numbers": _replace("persons.csv", "3,100000001,40", '"3","100000001","40"'),
-    "pipes": lambda folder: _replace("geo.csv", ",", "|", 10_000)(folder),
-}
-
-
 def truth_of(censafe: CommandLine, config: Path, data: Path, out: Path) -> dict[str, bytes]:
     censafe("truth", "phsafe", config, data, out, "--confidential", ends=0)
     return {path.name: path.read_bytes() for path in out.glob("tables/*/*.csv")}
@@ -102,11 +93,10 @@ def plain(censafe: CommandLine, released: Path, tmp_path_factory: pytest.TempPat
     return truth_of(censafe, released / "config.json", released / "data", out)
 
 
-@pytest.mark.parametrize("form", ACCEPTED)
-def test_harmless_forms_give_the_same_truth(
-    censafe: CommandLine, data: Path, config: Path, tmp_path: Path, plain: dict[str, bytes], form: str
+def test_pipes_give_the_same_truth(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path, plain: dict[str, bytes]
 ) -> None:
-    ACCEPTED[form](data)
+    _replace("geo.csv", ",", "|", 10_000)(data)
     assert truth_of(censafe, config, data, tmp_path / "changed") == plain
 
 

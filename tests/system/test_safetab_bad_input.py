@@ -276,18 +276,13 @@ def test_totals_of_unknown_iterations_are_told(folders: SafetabFolders, tmp_path
     assert "(1 row) [unknown-iteration]" in done.err
 
 
+# Line ends, and the short form of the code map, are those of the tests of readers and parameters.
 ACCEPTED: dict[str, Change] = {
-    "carriage returns": _bytes(PERSONS, lambda old: old.replace(b"\n", b"\r\n")),
-    "carriage returns of blocks": _bytes("GRF-C.txt", lambda old: old.replace(b"\n", b"\r\n")),
-    "carriage returns of parameters": _bytes(MAP, lambda old: old.replace(b"\n", b"\r\n")),
     "leading zeros": _edit(PERSONS, "\n3|", "\n003|"),
-    "more columns of blocks": _bytes("GRF-C.txt", lambda old: b"\n".join(line + b"|x" for line in old.splitlines())),
-    "short form of the map": lambda folders: (folders.p / MAP).write_text(
-        "ITERATION_CODE|RACE_ETH_CODE\n0101|4011, 4023:5599\n0102|4011:5599\n0103|6843:7537\n0104|6843,7537\n1001|4011\n"
-        "1002|4011\n1003|4023\n1004|4023\n1005|5599\n1006|5599\n1007|6843:7537\n1008|6843:7537\n3000|2331\n3001|2331\n",
-        encoding="utf-8",
+    "more columns of blocks": _bytes(
+        "GRF-C.txt", lambda old: b"\n".join(line + b"|x" for line in old.splitlines())
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", ACCEPTED)
