@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from censafe.planning.prices.extras import Run, rate_of
+from censafe.population.records.reader import read_records
+from support.own_records import layout_of
 
 ROOT = Path(__file__).resolve().parents[2]
 STORED = ROOT / "src/censafe/planning/prices/measured_runs.json"
@@ -70,6 +72,25 @@ def test_a_table_of_coverage_has_two_levels_a_column_and_says_how_far_from_nomin
     assert intervals.distances(columns) == (
         "Farthest from nominal: 2.0 standard errors, of 4 shares; 0.10 points, of those with a standard error below 0.2."
     )
+
+
+def test_the_records_of_the_benchmark_are_those_that_its_configuration_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    benchmark = import_module("own_records")
+    benchmark.write_country(tmp_path / "data", persons=3_000, seed=1)
+    text = benchmark.CONFIGURATION.replace("AREAS", "areas.csv")
+    (tmp_path / "scratch").mkdir()
+    data = read_records(layout_of(tmp_path, text), tmp_path / "data", tmp_path / "scratch")
+    assert data.findings == ()
+    assert data.blocks is not None
+    assert len(data.blocks.spine.leaf.geounits) == 20_000
+    assert {int(sizes.sum()) for sizes in data.counts.values()} == {3_000}
+    assert all(sizes.all() for sizes in data.counts.values())
+    figures = {"seconds": 60.04, "cpu_seconds": 55.55, "peak_gib": 2.345}
+    row = {"persons": 50_000_000, "gib_of_file": 1.9, "stages": {"read and validate": 40.01}, **figures}
+    assert benchmark.page([row])[-1] == "| 50 million | 1.90 | 60.0 | 55.5 | 40.0 | 2.35 |"
 
 
 @pytest.mark.parametrize("name", ["phsafe", "safetab-p", "safetab-h", "topdown", "dhc"])
