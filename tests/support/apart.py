@@ -9,13 +9,9 @@ from tempfile import TemporaryDirectory
 from support.commands import Outcome
 
 IMPORTED = (
-    "censafe.cli.run",
-    "censafe.cli.estimate",
-    "censafe.products.phsafe.recipe",
-    "censafe.products.detailed.recipe",
-    "censafe.products.topdown.recipe",
-    "censafe.tabulation.engine.embedded",
-)
+    "censafe.cli.run", "censafe.cli.estimate", "censafe.products.phsafe.recipe", "censafe.products.detailed.recipe",
+    "censafe.products.topdown.recipe", "censafe.tabulation.engine.embedded",
+)  # fmt: skip
 
 
 def run_apart(program: str, *words: object) -> Outcome:

@@ -98,13 +98,9 @@ def test_a_coded_row_has_the_smallest_types(folder: Path, monkeypatch: pytest.Mo
         scratch.mkdir()
         read_at(folder, READ_LISTED, scratch)
     assert columns == {
-        "leaf": "INTEGER",
-        "level_of_0": "TINYINT",
-        "level_of_1": "TINYINT",
-        "is_header": "BOOLEAN",
-        "no_key": "BOOLEAN",
-        "no_household": "BOOLEAN",
-    }
+        "leaf": "INTEGER", "level_of_0": "TINYINT", "level_of_1": "TINYINT", "is_header": "BOOLEAN",
+        "no_key": "BOOLEAN", "no_household": "BOOLEAN",
+    }  # fmt: skip
 
 
 def test_rows_that_do_not_fit_into_memory_go_to_the_private_folder_and_are_removed(
