@@ -251,3 +251,15 @@ def test_exact_answers_are_published_and_named(censafe: CommandLine, tmp_path: P
     other = tmp_path / "from-files"
     censafe("estimate", "topdown", config, other, "--measurements", out / "measurements", "--quiet", ends=0)
     assert sorted(map(str, exact_by_region(other).values())) == sorted(map(str, truth.values()))
+
+
+def test_runs_on_other_lists_of_areas_are_not_compared(censafe: CommandLine, tmp_path: Path) -> None:
+    data, config, out, path = (tmp_path / name for name in ("data", "own.toml", "out", "less/persons.csv"))
+    write_country(data, config)
+    path.parent.mkdir()
+    rows = (data / "persons.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(row for row in rows if "N1:E 0" not in row), encoding="utf-8")
+    assert censafe("run", "topdown", config, path.parent, out, "--test-key", 1, "--quiet").code == 0
+    done = censafe("evaluate", "pair", data, out, tmp_path / "pair", "--config", config)
+    assert done.code == 1
+    assert "of 17 geocodes of the truth are the same areas there" in done.err

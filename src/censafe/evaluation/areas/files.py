@@ -47,9 +47,9 @@ def known_areas(spine: Spine, known: BlockAreas) -> tuple[ComparedAreas, ...]:
     return tuple(lists)
 
 
-def area_kinds(path: Path, spine: Spine) -> tuple[str, ...]:
+def area_kinds(path: Path, spine: Spine, own: AreaCodes | None = None) -> tuple[str, ...]:
     """Kinds of areas that a file lists: columns of codes that are neither geocodes nor levels of the spine."""
-    return tuple(_kind(name) for table in _tables(path, spine) for name in table.areas)
+    return tuple(_kind(name) for table in _tables(path, spine, own) for name in table.areas)
 
 
 def read_area_lists(

@@ -26,6 +26,7 @@ from censafe.evaluation.counts.pairing import (
 from censafe.evaluation.pairs.definitions import DefinedAreas
 from censafe.evaluation.summary.counts import kinds_of_units
 from censafe.geography.identifiers import AreaNames
+from censafe.geography.own_codes import AREA_CODES, AreaCodes
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.folders import matching_files
@@ -37,7 +38,7 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
 from censafe.products.topdown.files import area_names
-from censafe.products.topdown.intake.intake import BlockIntake
+from censafe.products.topdown.intake.intake import open_intake
 from censafe.results.districts import lacks_units
 from censafe.results.histogram_files import facilities_of, is_unit_table
 
@@ -62,6 +63,7 @@ class OpenedPair:
         units: housing units of the same blocks, occupied and vacant; None without.
         households: occupied units of the same blocks by householder and type; None without.
         facilities: published numbers of units, shape (blocks, kinds), housing units first; None where they are not known.
+        own: codes of areas of the truth, where its records have codes of their own.
     """
 
     persons: Pair
@@ -71,6 +73,7 @@ class OpenedPair:
     lists: tuple[ComparedAreas, ...] = ()
     notes: tuple[str, ...] = ()
     names: AreaNames = field(default_factory=AreaNames)
+    own: AreaCodes | None = None
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -103,6 +106,8 @@ def open_pair(
         opened, [opener.file(one, histogram.name) for one in (truth, *published.values())]
     )
     opened = replace(opened, notes=(*opened.notes, *opener.imputation_notes(truth, read=read)))
+    opened = replace(opened, own=opened.own or AreaCodes.of_run(truth))
+    _require_same_areas(opened.own, published)
     return replace(opened, lists=with_lists(opened, areas or AreaLists()))
 
 
@@ -113,6 +118,19 @@ def read_published(
     opener = _Opener(config, histogram, published, ())
     files = {name: opener.file(path, histogram.name) for name, path in published.items()}
     return pair_with_files(truth, level_rules(config), files).runs
+
+
+def _require_same_areas(own: AreaCodes | None, published: Mapping[str, Path]) -> None:
+    """Refuse runs whose geocodes are other areas than those of the truth."""
+    for path in published.values():
+        codes = AreaCodes.of_run(path)
+        if own is not None and codes is not None and own.files[AREA_CODES] != codes.files[AREA_CODES]:
+            here, there = own.names, codes.names
+            same = sum(there.get(geocode) == code for geocode, code in here.items())
+            raise DataError(
+                f"{path}: {same:,} of {len(here):,} geocodes of the truth are the same areas there, so that numbers of different areas would be compared; fix: give a run on "
+                "the same list of areas"
+            )
 
 
 def _with_reader(config: TopdownConfig, truth: Path) -> TopdownConfig:
@@ -140,14 +158,14 @@ def with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[ComparedAreas, ...
     spine = opened.persons.spine
     named: dict[str, ComparedAreas] = {}
     for path in areas.files:
-        kinds = [one for one in area_kinds(path, spine) if not areas.kinds or one in areas.kinds]
+        kinds = [one for one in area_kinds(path, spine, opened.own) if not areas.kinds or one in areas.kinds]
         twice = [one for one in kinds if one in named]
         if twice:
             raise UsageError(
                 f"two files list areas of one kind: {', '.join(twice)}; choose with `area_kinds`"
             )
         if kinds or not areas.kinds:
-            named |= {one.level: one for one in read_area_lists(path, spine, kinds) if one.number}
+            named |= {one.level: one for one in read_area_lists(path, spine, kinds, opened.own) if one.number}
     lists = {one.level: one for one in opened.lists} | named
     lists |= {one.kind: one.areas(spine) for one in areas.defined}
     missing = [one for one in areas.kinds if one not in lists]
@@ -263,7 +281,7 @@ class _Opener:
 
     def from_data(self, data: Path, reading: ReadOptions) -> OpenedPair:
         """The truth from a data folder, by the reader of the configuration."""
-        with BlockIntake(data, self.config, reading) as intake:
+        with open_intake(data, self.config, reading) as intake:
             loaded = intake.load()
         run = loaded.facts.run
 
@@ -284,7 +302,9 @@ class _Opener:
         known = () if areas is None else known_areas(run.standard, areas)
         names = area_names(self.config, loaded.names)
         facilities = kinds_of_units(self.histogram.schema, loaded.facts.facilities)
-        return OpenedPair(pair, units, None, facilities, known, notes, names)
+        codes = loaded.area_files.get(AREA_CODES)
+        own = None if codes is None else AreaCodes.of_text(codes)
+        return OpenedPair(pair, units, None, facilities, known, notes, names, own)
 
 
 def _known_lists(truth: Path, pair: Pair) -> tuple[ComparedAreas, ...]:
