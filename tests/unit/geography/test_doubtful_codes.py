@@ -19,7 +19,6 @@ from censafe.results.histogram_files import geocode_numbers, read_block_cells
 from support.shared import shared_data
 
 BLOCK = GeocodeForm(16)
-ALABAMA = ("0100100201001000", "0100100201002000")  # state 01, county 001, tract 002010
 LOST = ("100302010011000", "100302010022000")  # 0100302010011000 and ...: read as GEOIDs they are of state 10
 CODES = np.array([int(f"0{one}") for one in LOST])
 

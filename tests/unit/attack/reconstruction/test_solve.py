@@ -68,10 +68,6 @@ def test_tract_tables_decide_what_block_tables_leave_open() -> None:
     assert found.variability.tolist() == [0]
 
 
-def small_workload() -> Workload:
-    return Workload.of([line_tables()[name] for name in ("P1", "P8", "P12A", "P12H")])
-
-
 def every_data_set(workload: Workload, people: People, types: Sequence[int]) -> list[tuple[int, ...]]:
     """All multisets of the types with the tables of the people."""
     rows = workload.matrix[list(types)].toarray()

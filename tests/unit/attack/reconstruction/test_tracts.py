@@ -13,7 +13,6 @@ from censafe.attack.tract_lines import TractLines
 from censafe.errors import UsageError
 
 EVERYTHING = SolveChoices(variability=True, claims=True)
-_Numbers = np.ndarray
 
 
 def some_people(seed: int, blocks: int = 16, tracts: int = 2) -> People:
