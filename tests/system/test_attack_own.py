@@ -110,16 +110,19 @@ def test_a_finished_run_and_stored_tables_give_the_same_and_defenses_are_added(
     out, document = compared
     rows = {row["defense"]: row for row in document["defenses"]}
     run, rounded = out / "releases" / "topdown", out / "published" / "round-3"
-    chosen = public.configuration("topdown", northland / "squares.toml")
     again = [f"topdown:{run}", f"published:{run}", f"published:{rounded}"]
-    found = public.compare_defenses(
-        northland / "northland-data", tmp_path / "again", again,
-        configuration=chosen, quasi=["sex"], target="age", area="Part", variability=False,
-    )  # fmt: skip
+    options: dict[str, Any] = {"area": "Part", "variability": False}
+    compare(northland, tmp_path / "again", *again, **options)
+    found = compare(northland, tmp_path / "again", *again, "round:5", **options)
     stored = {row["defense"]: row for row in found.frames()["defenses"].arrow.to_pylist()}
+    assert list(stored) == ["exact tables", *again, "round:5"]
     columns = ("error_Part", "true_percent", "precision", "putative_percent")
     for name, same in zip(again, ("topdown", "topdown", "round:3"), strict=True):
         assert [stored[name][one] for one in columns] == pytest.approx([rows[same][one] for one in columns])
+    with pytest.raises(UsageError, match="another"):
+        compare(northland, tmp_path / "again", "round:5", quasi=["age"], target="sex", **options)
+    with pytest.raises(DataError, match=r"allowed: age \* sex"):
+        compare(northland, tmp_path / "other", *again, quasi=["age"], target="sex", **options)
 
 
 def compare(folder: Path, out: Path, *defenses: str, **changes: Any) -> Any:
@@ -175,6 +178,13 @@ def test_runs_of_other_schemas_and_areas_are_refused(
             configuration=public.configuration("topdown", other),
         )  # fmt: skip
     assert not (tmp_path / "out").exists()
+
+
+def test_keys_of_a_configuration_need_one(northland: Path, tmp_path: Path, censafe: CommandLine) -> None:
+    words = ("--set", "rho.residents=1", "--defense", "round:3")
+    done = censafe("attack", "compare", northland / "northland-data", tmp_path / "out", *words)
+    assert done.code == 2
+    assert "give --config too" in done.err
 
 
 def test_swaps_need_households_and_names_need_a_configuration(tmp_path: Path) -> None:

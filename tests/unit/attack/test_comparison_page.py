@@ -1,11 +1,13 @@
 """What the page of a comparison of defenses says in its first sentences."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
+from censafe.attack.comparison.words import CENSUS_WORDS
 from censafe.attack.pages.comparison import DISTRICT_KEYS, _answer, frontier_exhibit
 
 
@@ -31,6 +33,26 @@ def test_a_lead_is_taken_away_in_part() -> None:
     text = " ".join(_answer([row("exact", 48.2, 0.0), row("round:5", 18.2, 2.0), row("swap:LO", 40.2, 1.0)]))
     assert "1 of the 2 defenses take away at least half of the attacker's lead" in text
     assert "leaves the least: 10.0 of 40.0 percentage points" in text
+
+
+def test_own_words_stand_in_the_place_of_those_of_the_census() -> None:
+    words = replace(
+        CENSUS_WORDS, area="Grid", known="Grid and sex", target="citizenship", levels=("Grid", "Country"),
+        at_risk="differ from the most frequent citizenship of their Grid",
+    )  # fmt: skip
+    rows = [
+        {**row(name, precision, error), "error_Grid": error, "error_Country": error + 1}
+        for name, precision, error in (("exact", 48.2, 0.0), ("round:5", 18.2, 2.0))
+    ]
+    text = " ".join(_answer(rows, words))
+    assert (
+        "an attacker who knows Grid and sex is right about citizenship in 48.2% of the matches with persons who differ from"
+        in text
+    )
+    assert "mean error 2.00 persons in a count of the level Grid, 3.00 in one of the level Country" in text
+    lost = _answer([{**rows[0], "precision": 8.2, "beyond_guessing": 0.0}, rows[1]], words)
+    assert lost[1].startswith("The attack on exact tables does not beat guessing (0.0 percentage points)")
+    assert len(lost) == 2
 
 
 def full_row(name: str, beyond: float, error: float, matched_by: str = "block, sex, age") -> dict[str, Any]:

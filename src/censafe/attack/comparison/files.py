@@ -155,7 +155,7 @@ def _places(
     known = line >= 0
     if not known.any():
         raise DataError(
-            f"{path}: no line is one of the tables that are attacked; fix: name their tables with `tables`"
+            f"{path}: no line is one of the tables that are attacked; allowed: {', '.join(dict.fromkeys(workload.names))}; fix: attack the tables that were published"
         )
     codes, area = np.unique(np.asarray(rows["geocode"].to_pylist(), np.str_), return_inverse=True)
     return codes, area.ravel()[known].astype(np.int64), line[known], known

@@ -34,4 +34,5 @@ def command() -> None:
       censafe attack reconstruct data/ attack/ --mode bt
       censafe attack rank data/ ranked/
       censafe attack compare data/ defenses/ --defense swap:LO --defense round:5 --defense topdown:dhc-us
+      censafe attack compare data/ defenses/ --config own.toml --quasi sex,age --target citizenship --area grid --defense round:3 --defense swap:LO
     """
