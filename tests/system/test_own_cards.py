@@ -177,6 +177,24 @@ def test_tables_have_the_polygons_of_own_codes(estimated: Path, tmp_path: Path) 
     assert table.num_rows == 2
 
 
+def test_tables_of_queries_have_their_linear_estimates(estimated: Path) -> None:
+    stored = {
+        (row["geocode"], row["cell"]): (row["estimate"], row["lo90"], row["hi90"])
+        for row in pq.read_table(estimated / "intervals.parquet").to_pylist()
+        if (row["kind"], row["query"]) == ("Region", "sex")
+    }
+    rows = api.tables(estimated, (), "region", query="sex", intervals="linear").arrow.to_pylist()
+    assert len(rows) == len(stored) == 4
+    for row in rows:
+        cell = int(row["variable"][-2]) - 1
+        numbers = (row["estimate"], row["low"], row["high"])
+        assert numbers == pytest.approx(stored[row["geocode"], cell], abs=2e-4)
+    with pytest.raises(UsageError, match="--intervals --query QUERY; or for intervals of replicates"):
+        api.tables(estimated, (), "region", query="age", intervals="linear")
+    with pytest.raises(UsageError, match="has linear estimates of no table for region; fix: name a table"):
+        api.tables(estimated, (), "region", intervals="linear")
+
+
 def test_maps_have_the_numbers_of_tables_under_own_codes(
     estimated: Path, tmp_path: Path, censafe: CommandLine
 ) -> None:

@@ -431,10 +431,6 @@ class _TableOptions:
             raise UsageError("`estimates` are read for intervals; ask for linear `intervals`, too")
         if (options.where or options.histogram) and not options.query:
             raise UsageError("`where` and `histogram` are of a `query`; give one")
-        if (options.query or options.tables_file) and options.intervals == "linear":
-            raise UsageError(
-                "a `query` and a table of `tables_file` have intervals of `replicates`; linear estimates are of tables that the run names"
-            )
         return options
 
     def own_tables(self, source: TableSource) -> list[CensusTable]:
@@ -532,7 +528,7 @@ class _TableOptions:
     def source(self, run: Path) -> TableSource:
         """What was published, with its replicates for intervals from them."""
         from censafe.products.topdown.census_tables.intervals import open_replicates, replicates_of
-        from censafe.products.topdown.census_tables.linear import EstimatedSource
+        from censafe.products.topdown.census_tables.linear import EstimatedSource, QueryEstimates
         from censafe.products.topdown.census_tables.microdata_source import open_source
 
         source = open_source(run, self.state)
@@ -541,7 +537,12 @@ class _TableOptions:
         if self.intervals is None:
             return source
         if self.intervals == "linear":
-            return EstimatedSource(source, run if self.estimates is None else Path(self.estimates))
+            if (self.query or self.tables_file) and not source.card.queries:
+                raise UsageError(
+                    "a `query` and a table of `tables_file` have intervals of `replicates`; linear estimates are of tables that the run names"
+                )
+            kind = QueryEstimates if source.card.queries else EstimatedSource
+            return kind(source, run if self.estimates is None else Path(self.estimates))
         replicated = open_replicates(
             source, replicates_of(run) if self.replicates is None else Path(self.replicates)
         )
@@ -574,6 +575,11 @@ def _chosen_tables(
     ]
     if isinstance(source, EstimatedSource):
         known = [table for table in known if all(source.has(table, place) for place in places)]
+        if not named and not known:
+            kinds = ", ".join(place.name for place in places)
+            raise UsageError(
+                f"{run} has linear estimates of no table for {kinds}; fix: name a table that has some, or a `query`"
+            )
         for table, place in product(named or known, places):
             source.require_estimates(table, place)
     source.expect(named or known)

@@ -176,8 +176,19 @@ class QueryEstimates(EstimatedSource):
         """How to come by the estimates."""
         return ways_to_linear(folder, ())
 
+    def has(self, table: CensusTable, geography: Geography) -> bool:
+        """Whether there are estimates of the query of a table for areas of a kind."""
+        return bool(len(self._rows(table, geography)["area"]))
+
+    def _missing(self, table: CensusTable, geography: Geography) -> str:
+        listed = ways_to_linear(self._path.parent, (), listed=geography.listed)
+        return (
+            f"{self._path.parent} has no linear estimates of it, which queries without a condition have that its intervals name; fix: {listed} "
+            f"--query QUERY; or {ways_to_replicates(self.place)}"
+        )
+
     def _stored(self, table: CensusTable, geography: Geography) -> pa.Table:
-        query = self.card.queries.get(table.name, "")
+        query = self.card.queries.get(table.name, table.title)
         kind = geography.name if geography.listed else self.level_words(geography)
         rows = read_rows(
             self._path,
