@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from censafe.evaluation.areas.areas import (
+from censafe.evaluation.areas import (
     COUNTY_SIZES,
     ComparedAreas,
     areas_of_codes,
@@ -38,18 +38,22 @@ from censafe.evaluation.areas.areas import (
     level_areas,
     size_classes,
 )
-from censafe.evaluation.counts.accuracy import accuracy
-from censafe.evaluation.counts.bias import bias_by_diversity, bias_by_homogeneity, race_groups
+from censafe.evaluation.counts.accuracy import (
+    accuracy,
+    bias_by_diversity,
+    bias_by_homogeneity,
+    race_groups,
+    reliability,
+)
 from censafe.evaluation.counts.cells import match, true_answers
 from censafe.evaluation.counts.comparators import sample_runs
 from censafe.evaluation.counts.pairing import Pair, pair_files
-from censafe.evaluation.counts.reliability import reliability
 from censafe.evaluation.loss.epl import epl_curve, epl_summary
 from censafe.evaluation.loss.residuals import pooled_residuals
 from censafe.evaluation.pairs.inconsistencies import inconsistencies
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.filling import fill_book, summary_long
-from censafe.evaluation.summary.reading import shipped_book
+from censafe.evaluation.summary.tables import shipped_book
 from censafe.geography.spines.tree import PL94_US
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.model.topdown.histograms import HistogramSchema

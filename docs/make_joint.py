@@ -19,7 +19,7 @@ from measured import emit, markdown
 from numpy.typing import NDArray
 from studies import answers, data_folder, mean_text, missed
 
-from censafe.evaluation.topdown.population import EvaluatedPopulation, open_evaluated
+from censafe.evaluation.topdown.runs import EvaluatedPopulation, open_evaluated
 from censafe.model import ExactHistograms, SparseLevel
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config

@@ -11,7 +11,7 @@ from campaign.fuzz.mutations import Change, of_bytes, of_json, of_ledger, of_par
 from campaign.fuzz.records import Reader, copied, readers_of_records
 from censafe import configuration, plan
 from censafe.attack.reading import read_people
-from censafe.evaluation.counts.block_rows import block_rows
+from censafe.evaluation.counts.pairing import block_rows
 from censafe.geography.geocodes import GeocodeForm
 from censafe.privacy.keys.commitments import load_key
 from censafe.privacy.keys.run_keys import ReleaseKey

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from censafe.evaluation.summary.reading import shipped_book
-from censafe.evaluation.summary.tables import SummaryTable
+from censafe.evaluation.summary.tables import SummaryTable, shipped_book
 from censafe.products.topdown.census_tables.definitions import census_tables
 from censafe.products.topdown.census_tables.segments import segment_layout
 from support.shared import shared_data

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from censafe.errors import CheckError, ConfigError
-from censafe.evaluation.tables.phsafe.truth import TruthRow, truth_tables
+from censafe.evaluation.tables.phsafe import TruthRow, truth_tables
 from censafe.model import Neighbors
 from censafe.planning.prices.rows import plan_rows
 from censafe.population.households.source import open_population

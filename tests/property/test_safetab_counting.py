@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from censafe.evaluation.tables.phsafe.truth import truth_tables
+from censafe.evaluation.tables.phsafe import truth_tables
 from censafe.model import ExactCounts
 from censafe.model import GroupLevel as PublicLevel
 from censafe.population.detailed.public_data import PopGroupTotals

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_histograms
 from censafe.evaluation.pairs.entry import Frames, measure_vintages
-from censafe.evaluation.pairs.inputs import OpenedPair
-from censafe.evaluation.pairs.scope import PairChoices, scope_of
-from censafe.evaluation.pairs.vintages import by_vintage
+from censafe.evaluation.pairs.inputs import OpenedPair, by_vintage
+from censafe.evaluation.pairs.tables import PairChoices, scope_of
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.model.topdown.histograms import HistogramSchema

@@ -6,12 +6,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.evaluation.areas.areas import ComparedAreas, areas_of_codes
+from censafe.evaluation.areas import ComparedAreas, areas_of_codes
 from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.filling import FilledLine, FilledTable, fill_book
-from censafe.evaluation.summary.reading import shipped_book
-from censafe.evaluation.summary.tables import SummaryBook
+from censafe.evaluation.summary.tables import SummaryBook, shipped_book
 from censafe.geography.spines.tree import PL94_US, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.model.topdown.histograms import HistogramSchema

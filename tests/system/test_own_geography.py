@@ -7,13 +7,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError
-from censafe.evaluation.areas.areas import level_areas
+from censafe.evaluation.areas import level_areas
 from censafe.evaluation.counts.cells import match
 from censafe.evaluation.counts.pairing import pair_files
 from censafe.evaluation.pairs.inputs import OpenedPair
-from censafe.evaluation.pairs.scope import PairChoices, scope_of
-from censafe.evaluation.pairs.tables import side_frames
-from censafe.evaluation.topdown.population import PublishedSource
+from censafe.evaluation.pairs.tables import PairChoices, scope_of, side_frames
+from censafe.evaluation.topdown.runs import PublishedSource
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.layout import level_rules

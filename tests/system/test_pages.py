@@ -13,8 +13,8 @@ import censafe as public
 from censafe.attack import tables as attacked
 from censafe.cli import root
 from censafe.evaluation.counts import cell_sets
-from censafe.evaluation.pairs import definitions
-from censafe.evaluation.summary import reading
+from censafe.evaluation.counts import cell_sets as definitions
+from censafe.evaluation.summary import tables as reading
 from support.commands import CommandLine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,7 +166,7 @@ def test_the_page_of_keys_lists_what_readers_of_toml_take() -> None:
         for table in keys.partition("## Other TOML files")[2].split("|---|---|---|---|---|\n")[1:]
     ]
     assert tables == [
-        list(definitions._KEYS), list(definitions._CHARACTERISTIC), list(definitions._AREAS), list(cell_sets._KEYS),
+        list(definitions._DEFINITION_KEYS), list(definitions._CHARACTERISTIC), list(definitions._AREAS), list(cell_sets._KEYS),
         list(reading._TOP), list(reading._TABLE), list(reading._PART), list(attacked._TABLE_KEYS),
     ]  # fmt: skip
     for values in (definitions._RECORDS, reading._MEASURES, attacked._LEVELS, attacked._CLASSES):

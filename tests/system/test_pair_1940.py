@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from censafe.evaluation.topdown.population import open_evaluated
+from censafe.evaluation.topdown.runs import open_evaluated
 from censafe.model import SparseLevel
 from censafe.population.synthetic.fixed_width import synthesize_fixed
 from censafe.products.run.options import ReadOptions

@@ -11,8 +11,14 @@ from openpyxl import load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 
 from censafe.evaluation.topdown.evaluation import evaluate_topdown
-from censafe.evaluation.topdown.population import PublishedSource, open_evaluated
-from censafe.evaluation.topdown.runs import RunRequest, RunSeries, SourceOf, run_all
+from censafe.evaluation.topdown.runs import (
+    PublishedSource,
+    RunRequest,
+    RunSeries,
+    SourceOf,
+    open_evaluated,
+    run_all,
+)
 from censafe.evaluation.topdown.uncertainty import evaluate_uncertainty, uncertainty_frames
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions, RunOptions

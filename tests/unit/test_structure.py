@@ -17,7 +17,7 @@ GONE = {"touched", "untouched", "touch", "knobs", "told", "untold", "kept", "aga
 PARTICIPLES = {"found", "held", "wanted", "asked", "beside", "shown"}
 NAMED = (
     "api/plans", "attack/comparison/", "attack/defenses/", "attack/matching/", "attack/pages/", "attack/ranking/", "attack/reading",
-    "attack/reconstruction/", "attack/results", "attack/study", "attack/tables", "cli/", "estimation/", "evaluation/areas/",
+    "attack/reconstruction/", "attack/results", "attack/study", "attack/tables", "cli/", "estimation/", "evaluation/areas",
     "evaluation/loss/", "evaluation/outputs", "evaluation/pages/", "evaluation/pairs/", "evaluation/summary/", "evaluation/tables/",
     "geography/", "lazy", "model/", "planning/",
     "population/", "results/districts", "results/forms", "results/histogram_files", "results/measurements/", "results/source", "results/summary", "results/table_files",

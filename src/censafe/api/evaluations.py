@@ -307,8 +307,7 @@ def uncertainty(
         Traceback (most recent call last):
         censafe.errors.StorageError: ...
     """
-    from censafe.evaluation.topdown.population import PublishedSource
-    from censafe.evaluation.topdown.runs import RunSeries
+    from censafe.evaluation.topdown.runs import PublishedSource, RunSeries
     from censafe.evaluation.topdown.uncertainty import evaluate_uncertainty
 
     opened = read_options("topdown", {"progress": progress})

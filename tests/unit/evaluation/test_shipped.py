@@ -5,7 +5,7 @@ from censafe.evaluation.counts.frames import LONG
 from censafe.evaluation.outputs import column_meaning
 from censafe.evaluation.shipped import CODEBOOK
 from censafe.evaluation.summary.filling import COUNT_METRICS, summary_frame
-from censafe.evaluation.summary.reading import shipped_book
+from censafe.evaluation.summary.tables import shipped_book
 
 
 def test_every_metric_and_column_of_long_and_summary_frames_is_explained() -> None:

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError
-from censafe.evaluation.areas.files import read_area_lists
+from censafe.evaluation.areas import read_area_lists
 from censafe.geography.area_lists import read_block_areas, read_listed_blocks
 from censafe.geography.crosswalk import read_crosswalk
 from censafe.geography.geocodes import GeocodeForm

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError, StorageError
-from censafe.evaluation.areas.files import read_area_lists
+from censafe.evaluation.areas import read_area_lists
 from censafe.geography.area_lists import read_block_areas
 from censafe.geography.crosswalk import read_crosswalk
 from censafe.geography.files import read_table

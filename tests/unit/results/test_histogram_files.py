@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError
-from censafe.evaluation.counts.block_rows import published_form
+from censafe.evaluation.counts.pairing import published_form
 from censafe.geography.geocodes import GeocodeForm
 from censafe.results.histogram_files import is_unit_table, read_block_cells, read_unit_table
 

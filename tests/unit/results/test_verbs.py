@@ -11,7 +11,7 @@ import pytest
 
 from censafe.attack.reading import read_people, read_voting_age
 from censafe.errors import CensafeError
-from censafe.evaluation.counts.block_rows import block_rows
+from censafe.evaluation.counts.pairing import block_rows
 from censafe.geography.geocodes import GeocodeForm
 from censafe.products.topdown.census_tables.card_values import interval_sources
 from censafe.products.topdown.census_tables.microdata_source import open_source

@@ -9,7 +9,7 @@ import numpy as np
 from numba import int32, int64
 from numpy.typing import NDArray
 
-from censafe.evaluation.areas.areas import ComparedAreas
+from censafe.evaluation.areas import ComparedAreas
 from censafe.evaluation.counts.pairing import Pair
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import SparseArrays, sparse_type, tuple_type

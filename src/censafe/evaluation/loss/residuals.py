@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from censafe.evaluation.areas.areas import Strata, everything
+from censafe.evaluation.areas import Strata, everything
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.counts.error_metrics import Tally, tally_of
 from censafe.geography.identifiers import AREA_COLUMNS, AreaNames

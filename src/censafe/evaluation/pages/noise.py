@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.figures_sweep import draw_error_by_budget
 from censafe.evaluation.pages.page import (
     EPSILON,
     NAN,
@@ -24,6 +23,7 @@ from censafe.evaluation.pages.page import (
     settings_text,
     spaced,
 )
+from censafe.evaluation.pages.sweep import draw_error_by_budget
 from censafe.model.bounds import upper
 from censafe.publication.certificate.tables import SYMBOLS
 from censafe.publication.pages import Exhibit

@@ -20,15 +20,13 @@ from censafe.evaluation.outputs import (
     write_frame_codebook,
     write_page,
 )
-from censafe.evaluation.pages.groups import safetab_page
 from censafe.evaluation.pages.noise import noise_page
 from censafe.evaluation.pages.page import Page
 from censafe.evaluation.pages.pair import pair_page
-from censafe.evaluation.pages.phsafe import phsafe_page
 from censafe.evaluation.pages.semantics import semantics_page
 from censafe.evaluation.pages.sweep import sweep_page
-from censafe.evaluation.pages.topdown import topdown_page
-from censafe.evaluation.pages.uncertainty import uncertainty_page
+from censafe.evaluation.pages.tables import phsafe_page, safetab_page
+from censafe.evaluation.pages.topdown import topdown_page, uncertainty_page
 from censafe.evaluation.summary.filling import FilledTable
 from censafe.evaluation.summary.sheets import write_workbook
 from censafe.products.run.options import ReadOptions

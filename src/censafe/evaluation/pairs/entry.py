@@ -13,30 +13,40 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
-from censafe.evaluation.areas.areas import ComparedAreas, Strata, everything, in_threads
+from censafe.evaluation.areas import ComparedAreas, Strata, everything, in_threads
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
-from censafe.evaluation.counts.accuracy import accuracy, run_variability
-from censafe.evaluation.counts.bias import bias_by_diversity, bias_by_homogeneity
+from censafe.evaluation.counts.accuracy import (
+    Tolerance,
+    accuracy,
+    bias_by_diversity,
+    bias_by_homogeneity,
+    reliability,
+    run_variability,
+)
+from censafe.evaluation.counts.cell_sets import Definitions, read_definitions
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.counts.frames import LossMode, labeled, stacked
-from censafe.evaluation.counts.reliability import Tolerance, reliability
-from censafe.evaluation.loss.calibration import epl_noise_frames
-from censafe.evaluation.loss.epl import epl_summary
+from censafe.evaluation.loss.epl import epl_noise_frames, epl_summary
 from censafe.evaluation.loss.residuals import ZeroCells, pooled_residuals, residual_frame
 from censafe.evaluation.outputs import Evaluated, wide_metrics
 from censafe.evaluation.pages.registry import reported, write_files
-from censafe.evaluation.pairs.definitions import Definitions, read_definitions
 from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES, inconsistencies
-from censafe.evaluation.pairs.inputs import AreaLists, OpenedPair, open_pair
-from censafe.evaluation.pairs.scope import SUITES, PairChoices, Scope, scope_of
-from censafe.evaluation.pairs.tables import match_tables, side_frames
-from censafe.evaluation.pairs.vintages import by_vintage, check_vintages, stacked_vintages, with_vintages
+from censafe.evaluation.pairs.inputs import (
+    AreaLists,
+    OpenedPair,
+    by_vintage,
+    check_vintages,
+    open_pair,
+    stacked_vintages,
+    with_vintages,
+)
+from censafe.evaluation.pairs.tables import SUITES, PairChoices, Scope, match_tables, scope_of, side_frames
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.filling import FilledTable
-from censafe.evaluation.summary.reading import read_book
 from censafe.evaluation.summary.sheets import summarize
+from censafe.evaluation.summary.tables import read_book
 from censafe.evaluation.topdown.noise_alone import keep_configuration
-from censafe.evaluation.topdown.population import characteristics
+from censafe.evaluation.topdown.runs import characteristics
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.files import named_areas

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from censafe.evaluation.areas.areas import ComparedAreas, level_areas
+from censafe.evaluation.areas import ComparedAreas, level_areas
 from censafe.evaluation.counts.cell_sets import CellSets, shipped_cell_sets
 from censafe.evaluation.counts.cells import match_labels
 from censafe.evaluation.counts.pairing import Pair

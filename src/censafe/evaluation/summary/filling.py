@@ -12,11 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError
-from censafe.evaluation.areas.areas import ComparedAreas, in_threads
+from censafe.evaluation.areas import ComparedAreas, in_threads
 from censafe.evaluation.counts.accuracy import POOLED
 from censafe.evaluation.counts.error_metrics import METRICS, ErrorSample, MetricInterval, error_metrics
 from censafe.evaluation.counts.frames import Subject, Value, long_frame
-from censafe.evaluation.summary.conditions import CONDITIONS, YEARS, Condition, Side, median_age
+from censafe.evaluation.pairs.inconsistencies import CONDITIONS, YEARS, Condition, Side, median_age
 from censafe.evaluation.summary.counts import Counted, SummarySources
 from censafe.evaluation.summary.tables import (
     ErrorRate,

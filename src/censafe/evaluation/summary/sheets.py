@@ -13,17 +13,15 @@ from typing import Any, Final
 import pyarrow as pa
 import xlsxwriter
 
-from censafe.evaluation.areas.areas import ComparedAreas
-from censafe.evaluation.areas.files import known_areas
+from censafe.evaluation.areas import ComparedAreas, known_areas
 from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.counts.pairing import PublishedRun
 from censafe.evaluation.outputs import column_meaning, wide_metrics
 from censafe.evaluation.summary.counts import SummarySources, kinds_of_units
 from censafe.evaluation.summary.filling import FilledTable, fill_book, summary_frame, summary_long
-from censafe.evaluation.summary.reading import shipped_book
-from censafe.evaluation.summary.tables import SummaryBook
-from censafe.evaluation.topdown.population import EvaluatedPopulation
+from censafe.evaluation.summary.tables import SummaryBook, shipped_book
+from censafe.evaluation.topdown.runs import EvaluatedPopulation
 from censafe.model.safe_text import WORKBOOK_OPTIONS
 from censafe.publication.atomic import atomic_bytes
 

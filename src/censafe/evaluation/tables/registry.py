@@ -7,10 +7,9 @@ from functools import partial
 from typing import Final
 
 from censafe.evaluation.tables.flow import TableProduct
-from censafe.evaluation.tables.groups.findings import group_trials
-from censafe.evaluation.tables.groups.truth import group_truth
-from censafe.evaluation.tables.phsafe.trials import phsafe_trials
-from censafe.evaluation.tables.phsafe.truth import phsafe_truth
+from censafe.evaluation.tables.group_findings import group_trials
+from censafe.evaluation.tables.groups import group_truth
+from censafe.evaluation.tables.phsafe import phsafe_trials, phsafe_truth
 from censafe.products.detailed.config import Product
 
 _DETAILED: Final[tuple[Product, ...]] = ("safetab-p", "safetab-h")

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from censafe.evaluation.areas.areas import ComparedAreas, level_areas
+from censafe.evaluation.areas import ComparedAreas, level_areas
 from censafe.evaluation.counts.accuracy import accuracy
 from censafe.evaluation.counts.cells import MatchedCells, match_runs
 from censafe.evaluation.counts.comparators import block_by_block
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.evaluation.topdown.noise import noisy_blocks, noisy_level
-from censafe.evaluation.topdown.population import EvaluatedPopulation, compared_characteristics
+from censafe.evaluation.topdown.runs import EvaluatedPopulation, compared_characteristics
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.intake.equations import has_exact_sums
 

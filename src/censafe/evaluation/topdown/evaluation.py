@@ -12,10 +12,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
-from censafe.evaluation.areas.areas import ComparedAreas, Strata, level_areas, size_classes, size_edges
-from censafe.evaluation.areas.files import read_named_lists
+from censafe.evaluation.areas import (
+    ComparedAreas,
+    Strata,
+    level_areas,
+    read_named_lists,
+    size_classes,
+    size_edges,
+)
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
-from censafe.evaluation.counts.bias import diversity_index, diversity_quintiles, race_groups
+from censafe.evaluation.counts.accuracy import diversity_index, diversity_quintiles, race_groups
 from censafe.evaluation.counts.cells import MatchedCells, match, true_answers
 from censafe.evaluation.counts.error_metrics import DEVIATIONS
 from censafe.evaluation.counts.frames import stacked
@@ -34,12 +40,16 @@ from censafe.evaluation.topdown.accuracy import (
     growth_frames,
 )
 from censafe.evaluation.topdown.noise_alone import evaluate_noise, expected_errors, keep_configuration
-from censafe.evaluation.topdown.population import (
+from censafe.evaluation.topdown.runs import (
     EvaluatedPopulation,
+    RunRequest,
+    RunSeries,
+    SourceOf,
     compared_characteristics,
     described_histograms,
+    read_runs,
+    run_all,
 )
-from censafe.evaluation.topdown.runs import RunRequest, RunSeries, SourceOf, read_runs, run_all
 from censafe.geography.own_codes import AREA_CODES, AreaCodes
 from censafe.model import CellQuery
 from censafe.model.safe_text import file_name

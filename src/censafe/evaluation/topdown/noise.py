@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.evaluation.areas.areas import level_areas
+from censafe.evaluation.areas import level_areas
 from censafe.evaluation.counts.cells import MatchedCells, cells_of_counts
-from censafe.evaluation.topdown.population import EvaluatedPopulation
+from censafe.evaluation.topdown.runs import EvaluatedPopulation
 from censafe.model import CellQuery, ExactHistograms, NoiseLaw, SparseLevel
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.privacy.keys.part_keys import derive_part_key

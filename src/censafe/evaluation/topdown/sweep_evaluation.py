@@ -14,10 +14,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from censafe.evaluation.areas.areas import level_areas
+from censafe.evaluation.areas import level_areas
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
-from censafe.evaluation.counts.accuracy import POOLED, accuracy
-from censafe.evaluation.counts.bias import bias_by_homogeneity, residuals_by_homogeneity
+from censafe.evaluation.counts.accuracy import POOLED, accuracy, bias_by_homogeneity, residuals_by_homogeneity
 from censafe.evaluation.counts.cells import MatchedCells, match_runs
 from censafe.evaluation.counts.comparators import matching_rates, sample_runs
 from censafe.evaluation.counts.frames import LossMode, stacked
@@ -39,8 +38,14 @@ from censafe.evaluation.topdown.noise_alone import (
     keep_configuration,
     noise_of_level,
 )
-from censafe.evaluation.topdown.population import EvaluatedPopulation, characteristics
-from censafe.evaluation.topdown.runs import RunSeries, SourceOf, read_runs, run_all
+from censafe.evaluation.topdown.runs import (
+    EvaluatedPopulation,
+    RunSeries,
+    SourceOf,
+    characteristics,
+    read_runs,
+    run_all,
+)
 from censafe.model import Definition
 from censafe.privacy.loss.conversions import tight_epsilon
 from censafe.products.run.options import ReadOptions

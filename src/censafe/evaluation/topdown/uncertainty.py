@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.intervals.simulated import SIZES, ErrorClass, size_class
-from censafe.evaluation.areas.areas import level_areas
+from censafe.evaluation.areas import level_areas
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.cells import MatchedCells, match_runs
 from censafe.evaluation.counts.frames import stacked
@@ -19,12 +19,15 @@ from censafe.evaluation.outputs import Evaluated, number_text
 from censafe.evaluation.pages.registry import reported, write_files
 from censafe.evaluation.topdown.evaluation import described
 from censafe.evaluation.topdown.noise import answers_of
-from censafe.evaluation.topdown.population import (
+from censafe.evaluation.topdown.runs import (
     EvaluatedPopulation,
     PublishedSource,
+    RunRequest,
+    RunSeries,
     compared_characteristics,
+    read_runs,
+    run_all,
 )
-from censafe.evaluation.topdown.runs import RunRequest, RunSeries, read_runs, run_all
 from censafe.geography.identifiers import AreaNames
 from censafe.model.safe_text import file_name
 from censafe.products.run.options import ReadOptions

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from censafe.errors import ConfigError, UsageError
-from censafe.evaluation.areas.areas import level_areas
-from censafe.evaluation.counts.cell_sets import read_cell_sets, shipped_cell_sets
-from censafe.evaluation.pairs.definitions import Characteristic
+from censafe.evaluation.areas import level_areas
+from censafe.evaluation.counts.cell_sets import Characteristic, read_cell_sets, shipped_cell_sets
 from censafe.evaluation.pairs.inputs import OpenedPair
-from censafe.evaluation.pairs.scope import PairChoices, scope_of
+from censafe.evaluation.pairs.tables import PairChoices, scope_of
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.shipped import shipped_schemas

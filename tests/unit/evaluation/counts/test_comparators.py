@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import nnls
 
 from censafe.errors import UsageError
-from censafe.evaluation.areas.areas import level_areas
+from censafe.evaluation.areas import level_areas
 from censafe.evaluation.counts.cells import match
 from censafe.evaluation.counts.comparators import block_by_block, fit_blocks, matching_rates, sample_runs
 from censafe.evaluation.counts.pairing import Pair

@@ -8,8 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError, StorageError, UsageError
-from censafe.evaluation.areas.areas import level_areas
-from censafe.evaluation.areas.files import read_area_lists
+from censafe.evaluation.areas import level_areas, read_area_lists
 from censafe.evaluation.counts.cells import cells_of_counts, match, match_runs, true_answers
 from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_files, pair_histograms
 from censafe.geography.spines.tree import PL94_US

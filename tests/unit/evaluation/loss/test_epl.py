@@ -6,8 +6,7 @@ import pytest
 from scipy.stats import gaussian_kde
 
 from censafe.evaluation.counts.cells import cells_of_counts
-from censafe.evaluation.loss.calibration import calibrate, linear_noise_examples
-from censafe.evaluation.loss.epl import epl_curve, epl_summary
+from censafe.evaluation.loss.epl import calibrate, epl_curve, epl_summary, linear_noise_examples
 from censafe.evaluation.loss.residuals import pooled_residuals, residuals_of
 from censafe.model import NoiseLaw
 

@@ -1,4 +1,4 @@
-"""The page of a sweep where measured losses or those of the noise are 0 or not known."""
+"""The page of a sweep and its figures."""
 
 from itertools import combinations
 from typing import Any
@@ -7,10 +7,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from censafe.evaluation.pages.figures_sweep import draw_error_by_budget, draw_trade
 from censafe.evaluation.pages.page import draw_levels
 from censafe.evaluation.pages.pair import draw_bars
-from censafe.evaluation.pages.sweep import _bias_exhibit, _hidden
+from censafe.evaluation.pages.sweep import _bias_exhibit, _hidden, draw_error_by_budget, draw_trade
 
 
 def row(mode: str, epl: float | None, noise: float | None) -> dict[str, Any]:

@@ -9,22 +9,22 @@ import pyarrow.compute as pc
 import pytest
 
 from censafe.errors import ConfigError, DataError, StorageError, UsageError
-from censafe.evaluation.areas.areas import (
+from censafe.evaluation.areas import (
     AIANNH_SIZES,
     BLOCK_SIZES,
     COUNTY_SIZES,
     PLACE_SIZES,
     areas_of_codes,
     level_areas,
+    read_area_lists,
     size_edges,
 )
-from censafe.evaluation.areas.files import read_area_lists
-from censafe.evaluation.counts.bias import homogeneity_index
+from censafe.evaluation.counts.accuracy import homogeneity_index
+from censafe.evaluation.counts.cell_sets import Characteristic, DefinedAreas, read_definitions
 from censafe.evaluation.counts.cells import match
 from censafe.evaluation.outputs import read_frame, write_frame
-from censafe.evaluation.pairs.definitions import Characteristic, DefinedAreas, read_definitions
 from censafe.evaluation.pairs.inputs import OpenedPair
-from censafe.evaluation.pairs.scope import PairChoices
+from censafe.evaluation.pairs.tables import PairChoices
 from censafe.evaluation.summary.sheets import write_workbook
 from support.pairs import UNITS, measure_pair, pair_of, population
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from censafe.evaluation.areas.areas import Strata, level_areas
+from censafe.evaluation.areas import Strata, level_areas
 from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_histograms
 from censafe.evaluation.pairs.inconsistencies import (
     CONTRADICTIONS,

@@ -10,14 +10,13 @@ import pytest
 from openpyxl import load_workbook
 
 from censafe.errors import UsageError
+from censafe.evaluation.counts.cell_sets import DefinedAreas
 from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.outputs import column_meaning, read_evaluation, read_frame
 from censafe.evaluation.pages.pair import draw_bars
-from censafe.evaluation.pairs.definitions import DefinedAreas
 from censafe.evaluation.pairs.entry import evaluate_pair
-from censafe.evaluation.pairs.inputs import OpenedPair
-from censafe.evaluation.pairs.scope import PairChoices
-from censafe.evaluation.pairs.vintages import by_vintage, check_vintages, with_vintages
+from censafe.evaluation.pairs.inputs import OpenedPair, by_vintage, check_vintages, with_vintages
+from censafe.evaluation.pairs.tables import PairChoices
 from censafe.products.run.options import ReadOptions
 from support.pairs import UNITS, measure_pair, pair_of, population
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from censafe.evaluation.summary.conditions import CONDITIONS, YEARS, Side
-from censafe.evaluation.summary.reading import shipped_book
-from censafe.evaluation.summary.tables import SummaryRequest
+from censafe.evaluation.pairs.inconsistencies import CONDITIONS, YEARS, Side
+from censafe.evaluation.summary.tables import SummaryRequest, shipped_book
 
 HAND: dict[str, tuple[dict[str, list[int]], list[bool], list[bool]]] = {
     # counts by request (households marked with +), universe and areas that meet the condition

@@ -9,8 +9,7 @@ import pytest
 from censafe.evaluation.counts.frames import LONG
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.filling import fill_book, summary_frame, summary_long
-from censafe.evaluation.summary.reading import shipped_book
-from censafe.evaluation.summary.tables import SummaryRequest
+from censafe.evaluation.summary.tables import SummaryRequest, shipped_book
 from censafe.model import ProtectedUnit
 from support.pairs import pair_of
 from support.summary import (

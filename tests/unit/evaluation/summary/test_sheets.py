@@ -9,8 +9,8 @@ from openpyxl import Workbook, load_workbook
 from censafe.evaluation.confidential import COMPARED
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.filling import fill_book
-from censafe.evaluation.summary.reading import shipped_book
 from censafe.evaluation.summary.sheets import write_workbook
+from censafe.evaluation.summary.tables import shipped_book
 from support.summary import PUBLISHED, TRUE, adults, pl94_pair
 
 SHEETS = ["Updated BAP", "Updated Use Cases", "Full DHC Use Cases", "Impossible & Improbable Metrics"]

@@ -7,7 +7,7 @@ import pytest
 from censafe.errors import CensafeError, ConfigError, StorageError, UsageError
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.filling import fill_book
-from censafe.evaluation.summary.reading import read_book, shipped_book
+from censafe.evaluation.summary.tables import read_book, shipped_book
 from support.summary import PUBLISHED, TRUE, adults, filled_of, lists_of, numbers_of, pl94_pair
 
 OWN = """

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from censafe.evaluation.areas.areas import Strata
+from censafe.evaluation.areas import Strata
 from censafe.evaluation.counts.cells import cells_of_counts
 from censafe.evaluation.topdown.accuracy import Compared, _slope
 from censafe.evaluation.topdown.evaluation import bias_by_class, bias_frame

@@ -9,7 +9,7 @@ import pytest
 from censafe.evaluation.topdown.accuracy import compare_methods, growth_frames
 from censafe.evaluation.topdown.noise import best_query, leaf_loss, noisy_blocks, noisy_level
 from censafe.evaluation.topdown.noise_alone import expected_errors
-from censafe.evaluation.topdown.population import EvaluatedPopulation, open_evaluated
+from censafe.evaluation.topdown.runs import EvaluatedPopulation, open_evaluated
 from censafe.evaluation.topdown.sweep_evaluation import loss_of_epsilon
 from censafe.model import Definition
 from censafe.privacy.loss.conversions import tight_epsilon

@@ -9,7 +9,7 @@ import pytest
 from censafe.api.tables import tables
 from censafe.attack.reading import read_table_file
 from censafe.errors import UsageError
-from censafe.evaluation.counts.block_rows import block_rows
+from censafe.evaluation.counts.pairing import block_rows
 from censafe.geography.geocodes import GeocodeForm
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from support.shared import shared_data

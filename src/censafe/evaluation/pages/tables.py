@@ -1,12 +1,13 @@
-"""The page of ``evaluate safetab-p`` and ``evaluate safetab-h``, from its files alone."""
+"""The pages of ``evaluate phsafe``, ``safetab-p`` and ``safetab-h``, from their files alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
@@ -17,6 +18,7 @@ from censafe.evaluation.pages.page import Page, exhibit, grouped, one_panel, qui
 from censafe.evaluation.tables.document import (
     bias_doubt,
     coverage_words,
+    few_draws,
     percent_text,
     pooled_share,
     share_doubt,
@@ -25,9 +27,21 @@ from censafe.evaluation.tables.document import (
     table_facts,
     table_settings,
 )
-from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow, level_of
-from censafe.evaluation.tables.groups.cells import SIZES
-from censafe.evaluation.tables.groups.figure import SPREAD, draw_margins, frequent_rows, shares_figure
+from censafe.evaluation.tables.group_accuracy import (
+    ALL_SIZES,
+    SPREAD,
+    ErrorRow,
+    ShareRow,
+    ZeroRow,
+    draw_margins,
+    frequent_rows,
+    level_of,
+    shares_figure,
+)
+from censafe.evaluation.tables.groups import SIZES
+from censafe.evaluation.tables.phsafe_accuracy import AccuracyRow, margin_panel, percent_cut, truncation_panel
+from censafe.model.bounds import lower
+from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.publication.pages import Exhibit, count_of
 
 _Errors = Sequence[ErrorRow]
@@ -41,13 +55,16 @@ def safetab_page(folder: Path) -> Page:
     errors = read_report_rows(folder, "accuracy", ErrorRow, _TEXTS)
     shares = read_report_rows(folder, "tables", ShareRow, _TEXTS)
     zeros = read_report_rows(folder, "zeros", ZeroRow, _TEXTS) if (folder / "zeros.csv").exists() else []
-    exhibits = [_margins(errors, document), _coverage(errors), _sums(errors, document)]
+    exhibits = [_group_margins(errors, document), _group_coverage(errors), _sums(errors, document)]
     exhibits += [bias_exhibit(errors, document), shares_exhibit(shares, document)]
     if zeros:
         exhibits.append(zeros_exhibit(zeros))
     single, name = _single(errors), _PRODUCTS[document["kind"]]
     coverage = coverage_words(
-        _cells(single), _share(single, "noise_coverage"), _share(single, "expected_coverage"), 2
+        _group_cells(single),
+        _group_share(single, "noise_coverage"),
+        _group_share(single, "expected_coverage"),
+        2,
     )
     return Page(
         title=f"Are the margins of {name} as promised, and which groups get which tables?",
@@ -64,11 +81,11 @@ def _single(errors: _Errors) -> list[ErrorRow]:
     return [row for row in errors if row.size == ALL_SIZES and row.draws_a_cell == 1 and row.noise_cells]
 
 
-def _cells(rows: _Errors) -> int:
+def _group_cells(rows: _Errors) -> int:
     return sum(row.noise_cells for row in rows)
 
 
-def _share(rows: _Errors, name: str) -> float:
+def _group_share(rows: _Errors, name: str) -> float:
     return pooled_share([row.noise_cells for row in rows], [getattr(row, name) for row in rows])
 
 
@@ -77,7 +94,7 @@ def _by_level(rows: _Errors) -> dict[str, list[ErrorRow]]:
     return grouped(rows, level_words)
 
 
-def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
+def _group_margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     rows, frequent = _single(errors), frequent_rows(errors)
     # two standard errors of a margin found in independent Gaussian draws, and a whole number of rounding
     close = sum(
@@ -95,7 +112,8 @@ def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
         "groups.margins",
         figure=figure,
         sections=[
-            (label, [_margin_line(row, document) for row in own]) for label, own in _by_level(rows).items()
+            (label, [_group_margin_line(row, document) for row in own])
+            for label, own in _by_level(rows).items()
         ],
         close=close,
         number=len(rows),
@@ -103,7 +121,7 @@ def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     )
 
 
-def _margin_line(row: ErrorRow, document: Mapping[str, Any]) -> list[str]:
+def _group_margin_line(row: ErrorRow, document: Mapping[str, Any]) -> list[str]:
     return [
         f"{row.table}{', detailed only' if row.detailed_only else ''}: {row.cell}",
         f"{row.noise_cells:,}",
@@ -115,12 +133,12 @@ def _margin_line(row: ErrorRow, document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _coverage(errors: _Errors) -> Exhibit:
+def _group_coverage(errors: _Errors) -> Exhibit:
     levels = _by_level(_single(errors))
     labels = list(levels)
-    measured = [_share(own, "noise_coverage") for own in levels.values()]
-    exact = [_share(own, "expected_coverage") for own in levels.values()]
-    doubt = [share_doubt(share, _cells(own)) for share, own in zip(exact, levels.values(), strict=True)]
+    measured = [_group_share(own, "noise_coverage") for own in levels.values()]
+    exact = [_group_share(own, "expected_coverage") for own in levels.values()]
+    doubt = [share_doubt(share, _group_cells(own)) for share, own in zip(exact, levels.values(), strict=True)]
     inside = sum(abs(a - b) <= c for a, b, c in zip(measured, exact, doubt, strict=True))
     figure, axes = one_panel(9, 0.3 * len(labels) + 1.7)
     axes.plot(exact, range(len(labels)), "|", color="#555555", markersize=14, label="by the exact law")
@@ -137,7 +155,7 @@ def _coverage(errors: _Errors) -> Exhibit:
         rows=[
             [
                 label,
-                f"{_cells(own):,}",
+                f"{_group_cells(own):,}",
                 percent_text(b, 2),
                 percent_text(a, 2),
                 number_text(100 * c, 2),
@@ -157,8 +175,8 @@ def _sum_line(rows: _Errors) -> list[str]:
         f"{rows[0].draws_a_cell:,}",
         f"{min(margins):,}",
         f"{max(margins):,}",
-        f"{_cells(rows):,}",
-        percent_text(_share(rows, "noise_coverage"), 2),
+        f"{_group_cells(rows):,}",
+        percent_text(_group_share(rows, "noise_coverage"), 2),
     ]
 
 
@@ -324,3 +342,199 @@ def _zeros_figure(rows: Sequence[ZeroRow]) -> Figure:
     label_rows(axes, [level_words(row) for row in rows])
     legend_below(figure, axes, columns=2)
     return figure
+
+
+_Rows = Sequence[AccuracyRow]
+_PLACES: Final = {"USA": "nation", "STATE": "states"}
+_COLORS: Final = {"noise": "#0b5c7a", "total": "#d1762a"}
+_WORST: Final = 10
+
+
+def phsafe_page(folder: Path) -> Page:
+    """The page of a folder that ``evaluate phsafe`` wrote."""
+    document = read_evaluation(folder)
+    rows = read_report_rows(folder, "accuracy", AccuracyRow, ("table", "region_type", "iteration", "cell"))
+    definitions = phsafe_definitions()
+    # numerators are added up from measured tables and share their noise
+    own = [row for row in rows if definitions.table(row.table).derived is None]
+    coverage = coverage_words(
+        _table_cells(own), _table_share(own, "coverage_noise"), _table_share(own, "coverage_expected"), 1
+    )
+    return Page(
+        title="Are the margins of PHSafe as promised, and what does truncation cost?",
+        kicker=f"Evaluation of PHSafe, {short_name(document)}",
+        answer=[f"{coverage} {_cut_words(rows)}"],
+        facts=table_facts(document),
+        exhibits=[
+            _table_margins(rows, document),
+            _table_coverage(rows, document),
+            _truncation(rows),
+            _losses(rows),
+        ],
+        settings=table_settings(document),
+    )
+
+
+def _groups(rows: _Rows) -> dict[str, list[tuple[str, list[AccuracyRow]]]]:
+    """Rows by kind of region, then by table."""
+    groups: dict[str, list[tuple[str, list[AccuracyRow]]]] = {}
+    for place, table in dict.fromkeys((row.region_type, row.table) for row in rows):
+        own = [row for row in rows if (row.region_type, row.table) == (place, table)]
+        groups.setdefault(place, []).append((table, own))
+    return groups
+
+
+def _sections(rows: _Rows, line: Callable[[_Rows], Sequence[str]]) -> list[tuple[str, list[list[str]]]]:
+    """A line for every table of the release, states below the nation."""
+    return [
+        (_PLACES[place].capitalize(), [[table, *line(own)] for table, own in members])
+        for place, members in _groups(rows).items()
+    ]
+
+
+def _tables(rows: _Rows) -> list[str]:
+    return list(dict.fromkeys(row.table for row in rows))
+
+
+def _table_cells(rows: _Rows) -> int:
+    return sum(row.regions * row.trials for row in rows)
+
+
+def _table_share(rows: _Rows, name: str) -> float:
+    return pooled_share([row.regions * row.trials for row in rows], [getattr(row, name) for row in rows])
+
+
+def _percent(share: float) -> str:
+    """A coverage, rounded down."""
+    return percent_text(lower(share, 3), 1)
+
+
+def _cut_words(rows: _Rows) -> str:
+    shares = {table: percent_cut(own) for members in _groups(rows).values() for table, own in members}
+    worst = min(shares, key=lambda table: shares[table])
+    if shares[worst] >= 0:
+        return "Truncation of large households takes nothing from any table."
+    return (
+        f"Leaving out persons of large households costs most in {worst}: {-shares[worst]:.2f}% of its count."
+    )
+
+
+def _table_margins(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    figure, axes = one_panel(9, 0.36 * len(_tables(rows)) + 1.9)
+    margin_panel(axes, rows)
+    legend_below(figure, axes, columns=3)
+    known = [row for row in rows if row.expected_moe > 0]
+    ratio = float(np.median([row.experimental_moe_noise / row.expected_moe for row in known]))
+    right = float(np.median([few_draws(document, row.regions * row.trials) for row in known]))
+    return exhibit(
+        "phsafe.margins",
+        figure=figure,
+        sections=_sections(rows, lambda own: _table_margin_line(own, document)),
+        ratio=ratio,
+        right=right,
+    )
+
+
+def _table_margin_line(rows: _Rows, document: Mapping[str, Any]) -> list[str]:
+    margins = [row.expected_moe for row in rows]
+    medians = (np.median(margins), np.median([row.experimental_moe_noise for row in rows]))
+    doubt = bias_doubt(document, [row.regions * row.trials for row in rows], margins)
+    return [
+        f"{_table_cells(rows):,}",
+        *(number_text(float(margin)) for margin in (min(margins), max(margins), *medians)),
+        signed_text(_table_share(rows, "bias_noise"), doubt),
+    ]
+
+
+def _table_coverage(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    missed = [row for row in rows if abs(row.bias_truncation) > row.expected_moe]
+    return exhibit(
+        "phsafe.coverage",
+        figure=_coverage_figure(rows, document),
+        sections=_sections(rows, _coverage_line),
+        promised=f"{100 * document['confidence']:g}%",
+        share=_percent(_table_share(rows, "coverage_total")),
+        missed=len(missed) or "none",
+        combinations=count_of(len(rows), "combination"),
+    )
+
+
+def _coverage_line(rows: _Rows) -> list[str]:
+    exact, noise, total = (_table_share(rows, f"coverage_{side}") for side in ("expected", "noise", "total"))
+    doubt = share_doubt(noise if math.isnan(exact) else exact, _table_cells(rows))
+    return [
+        f"{_table_cells(rows):,}",
+        _percent(exact),
+        _percent(noise),
+        number_text(100 * doubt),
+        _percent(total),
+    ]
+
+
+def _coverage_figure(rows: _Rows, document: Mapping[str, Any]) -> Figure:
+    groups = _groups(rows)
+    tables = _tables(rows)
+    figure = Figure(figsize=(9, 0.36 * len(tables) + 1.9), layout="constrained")
+    grid = np.atleast_1d(figure.subplots(1, len(groups), sharey=True, sharex=True))
+    for axes, (place, members) in zip(grid, groups.items(), strict=True):
+        axes.axvline(document["confidence"], color="#555555", linewidth=1)
+        for side, words, offset in (
+            ("noise", "noise alone", -0.12), ("total", "noise and truncation", 0.12),
+        ):  # fmt: skip
+            shares = [_table_share(own, f"coverage_{side}") for _, own in members]
+            axes.errorbar(
+                shares, [tables.index(table) + offset for table, _ in members],
+                xerr=[share_doubt(share, _table_cells(own)) for share, (_, own) in zip(shares, members, strict=True)],
+                fmt="o", markersize=4, linewidth=1, color=_COLORS[side], label=words,
+            )  # fmt: skip
+        axes.set_title(_PLACES[place], fontsize=10)
+        axes.set_xlabel("share of intervals that hold the count", fontsize=9)
+        label_rows(axes, tables)
+    legend_below(figure, grid[0], columns=2)
+    return figure
+
+
+def _truncation(rows: _Rows) -> Exhibit:
+    figure, axes = one_panel(9, 0.36 * len(_tables(rows)) + 1.6)
+    truncation_panel(axes, rows)
+    legend_below(figure, axes, columns=2)
+    sections = _sections(
+        rows,
+        lambda own: [
+            f"{sum(row.true_total for row in own):,}",
+            number_text(-sum(row.bias_truncation * row.regions for row in own) + 0.0, 0),
+            number_text(-percent_cut(own) + 0.0, 2),
+            f"{max(row.largest_truncation for row in own):,}",
+            f"{sum(abs(row.bias_truncation) > row.expected_moe for row in own):,} of {len(own):,}",
+        ],
+    )
+    return exhibit("phsafe.truncation", figure=figure, sections=sections, answer=_cut_words(rows))
+
+
+def _losses(rows: _Rows) -> Exhibit:
+    worst = sorted(
+        (row for row in rows if row.bias_truncation < 0 and row.true_total),
+        key=lambda row: row.bias_truncation / row.expected_moe if row.expected_moe > 0 else -math.inf,
+    )[:_WORST]
+    return exhibit(
+        "phsafe.losses",
+        answer="The counts below stay furthest from the truth for a reason that margins of error do not show."
+        if any(abs(row.bias_truncation) > row.expected_moe for row in worst)
+        else "No count loses more to truncation than its margin of error allows for.",
+        rows=[_loss_line(row) for row in worst] or None,
+    )
+
+
+def _loss_line(row: AccuracyRow) -> list[str]:
+    definitions = phsafe_definitions()
+    table = definitions.table(row.table)
+    groups = {one.code: one.label for one in definitions.iterations(table)}
+    cells = {cell.id: cell.label for cell in table.cells}
+    return [
+        f"{row.table}, {_PLACES[row.region_type]}: {cells[row.cell]}",
+        groups.get(row.iteration, "Everyone"),
+        number_text(row.true_total / row.regions, 0),
+        number_text(-row.bias_truncation),
+        number_text(-percent_cut([row]), 2),
+        number_text(row.expected_moe),
+    ]

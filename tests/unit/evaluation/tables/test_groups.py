@@ -1,3 +1,6 @@
+"""Kinds of cells of population groups, and repeated noise draws against the truth."""
+
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,9 +12,20 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from censafe.evaluation.tables.groups.accuracy import chance_above, error_rows, share_rows, zero_rows
-from censafe.evaluation.tables.groups.trials import LevelTrials, level_trials, run_group_trials
-from censafe.evaluation.tables.groups.truth import sorted_input
+from censafe.evaluation.tables.group_accuracy import chance_above, error_rows, share_rows, zero_rows
+from censafe.evaluation.tables.groups import (
+    SIZES,
+    ErrorTally,
+    LevelTrials,
+    add_errors,
+    cell_kinds,
+    group_size_class,
+    key_of,
+    level_trials,
+    run_group_trials,
+    sorted_input,
+    split_key,
+)
 from censafe.model import NoiseLaw
 from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
@@ -21,8 +35,97 @@ from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.config import SafetabConfig, load_h_config, load_p_config
 from censafe.products.detailed.intake import public_level
 from censafe.products.detailed.plan import plan_release
+from censafe.products.detailed.tables import measured_table
 from censafe.products.run.options import ReadOptions
 from support.safetab_folders import SafetabFolders, write_folders
+
+
+@pytest.mark.parametrize("key", ["t1t2", "t3", "t4"])
+def test_every_written_cell_is_in_one_kind(key: str) -> None:
+    table = measured_table(key)
+    kinds = cell_kinds(table)
+    for layout in table.layouts:
+        for level, shell in layout.shells.items():
+            written = sorted(cell.members for cell in shell.cells)
+            ours = [kind for kind in kinds if (kind.table, kind.stat_level) == (shell.table, level)]
+            assert written == sorted(tuple(row) for kind in ours for row in kind.members.tolist())
+
+
+def test_kinds_of_persons_have_the_draws_of_the_specification() -> None:
+    draws = {
+        (kind.table, kind.cell, kind.stat_level): kind.draws for kind in cell_kinds(measured_table("t1t2"))
+    }
+    assert [draws["T01001", "Total", level] for level in range(4)] == [1, 8, 18, 46]
+    assert [draws[f"T0200{level}", "Sex", level] for level in (1, 2, 3)] == [4, 9, 23]
+    assert {draws[f"T0200{level}", "Sex by age", level] for level in (1, 2, 3)} == {1}
+
+
+def test_keys_come_back() -> None:
+    for kind, only, size in ((0, False, 0), (9, True, len(SIZES) - 1), (3, False, 4)):
+        assert split_key(int(key_of(kind, np.array([only]), np.array([size]))[0])) == (kind, only, size)
+
+
+def test_sizes_hold_their_numbers() -> None:
+    for number in (0, 1, 9, 10, 99, 100, 5_000, 99_999_999, 100_000_000, 10**12):
+        name = SIZES[int(group_size_class(np.array([number]))[0])]
+        low, _, high = name.rstrip("+").partition("-")
+        assert int(low) <= number <= (int(high) if high else (number if name.endswith("+") else int(low)))
+
+
+def test_errors_of_sums_are_sums_of_errors() -> None:
+    kinds = cell_kinds(measured_table("t4"))
+    tally = ErrorTally()
+    # one group with a total only, one with three cells
+    errors = np.array([7, 1, -2, 4])
+    add_errors(
+        tally, kinds, np.array([0, 1], np.int8), np.array([0, 1, 4]), errors, np.array([False, True]), np.array([0, 2])
+    )  # fmt: skip
+    found = {
+        (kinds[split_key(key)[0]].table, kinds[split_key(key)[0]].cell): tally.of([key]).values.tolist()
+        for key in tally.keys
+    }
+    assert found == {
+        ("T04001", "Occupied housing units"): [7],
+        ("T04002", "Occupied housing units"): [3],
+        ("T04002", "Owned with a mortgage or a loan"): [1],
+        ("T04002", "Owned free and clear"): [-2],
+        ("T04002", "Renter occupied"): [4],
+    }
+
+
+def test_a_tally_gives_what_all_errors_together_give() -> None:
+    rng = np.random.default_rng(1)
+    tally, added = ErrorTally(), []
+    for _ in range(7):
+        keys, errors = rng.integers(0, 3, 500), rng.integers(-40, 60, 500)
+        tally.add(keys, errors)
+        added.append((keys, errors))
+    keys, errors = (np.concatenate(columns) for columns in zip(*added, strict=True))
+    assert tally.keys == [0, 1, 2]
+    for wanted in ([0], [1, 2], [0, 1, 2]):
+        theirs, found = errors[np.isin(keys, wanted)], tally.of(wanted)
+        assert found.number == len(theirs)
+        assert found.bias == pytest.approx(theirs.mean(), abs=1e-12)
+        for confidence in (Fraction(9, 10), Fraction(19, 20)):
+            expected = np.quantile(np.abs(theirs), float(confidence), method="inverted_cdf")
+            assert found.margin(confidence) == expected
+        assert found.share_within(20) == np.mean(np.abs(theirs) <= 20)
+
+
+def test_without_errors_nothing_is_known() -> None:
+    found = ErrorTally().of([4])
+    assert found.number == 0
+    assert math.isnan(found.bias)
+    assert math.isnan(found.margin(Fraction(9, 10)))
+    assert math.isnan(found.share_within(1))
+
+
+def test_an_error_that_would_be_mistaken_for_another_key_is_refused() -> None:
+    tally = ErrorTally()
+    for key, error in ((0, 1 << 40), (-1, 0), (1 << 22, 0)):
+        with pytest.raises(OverflowError):
+            tally.add(np.array([key]), np.array([error]))
+
 
 LEVEL = Fraction(19, 20)
 
@@ -42,7 +145,7 @@ def trials_of(folders: SafetabFolders, config: SafetabConfig, trials: int) -> It
         yield levels
 
 
-def key_of(level: LevelTrials, run_key: TestKey) -> TestPartKey:
+def level_key(level: LevelTrials, run_key: TestKey) -> TestPartKey:
     key = derive_part_key(run_key, "0" * 64, b"", level.part.name)
     if not isinstance(key, TestPartKey):
         raise TypeError
@@ -54,14 +157,16 @@ def test_the_noise_of_left_out_groups_is_the_one_that_left_them_out(folders: Saf
     with trials_of(folders, config, 1) as levels:
         (county,) = (one for one in levels if one.part.name == "county_2")
         run_key = TestKey(2)
-        measured = county.measure(key_of(county, run_key))
+        measured = county.measure(level_key(county, run_key))
         hidden = county.hidden(measured)
-        totals = county.census.values[hidden] + county.hidden_noise(measured, hidden, key_of(county, run_key))
+        totals = county.census.values[hidden] + county.hidden_noise(
+            measured, hidden, level_key(county, run_key)
+        )
         bound = suppression_threshold(measured.laws["stage2"], config.zero_suppression_chance)
         assert len(hidden) > 3
         assert totals.max() <= bound
         whole = replace(county, config=replace(config, zero_suppression_chance=Fraction(0)))
-        every = whole.measure(key_of(county, run_key))
+        every = whole.measure(level_key(county, run_key))
         sums = dict(
             zip(zip(every.region.tolist(), every.iteration.tolist(), strict=True), every.sums, strict=True)
         )

@@ -1,3 +1,5 @@
+"""Areas off the spine, from every form in which they are listed."""
+
 import re
 from pathlib import Path
 
@@ -7,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError, StorageError, UsageError
-from censafe.evaluation.areas.files import area_kinds, known_areas, read_area_lists
+from censafe.evaluation.areas import area_kinds, known_areas, read_area_lists
+from censafe.evaluation.counts.cell_sets import DefinedAreas
 from censafe.evaluation.counts.pairing import (
     Pair,
     PublishedRun,
@@ -16,7 +19,6 @@ from censafe.evaluation.counts.pairing import (
     pair_on_spine,
     pair_with_files,
 )
-from censafe.evaluation.pairs.definitions import DefinedAreas
 from censafe.evaluation.pairs.inputs import AreaLists, OpenedPair, with_lists
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import BlockAreas

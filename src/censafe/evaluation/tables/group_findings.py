@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from censafe.evaluation.tables.flow import DrawFindings, Drawing, Trials
-from censafe.evaluation.tables.groups.accuracy import (
+from censafe.evaluation.tables.group_accuracy import (
     ALL_SIZES,
     ErrorRow,
     ShareRow,
     ZeroRow,
+    draw_report,
     error_rows,
     level_of,
     share_rows,
     zero_rows,
 )
-from censafe.evaluation.tables.groups.figure import draw_report
-from censafe.evaluation.tables.groups.trials import level_trials, run_group_trials
-from censafe.evaluation.tables.groups.truth import LOADERS, sorted_input
+from censafe.evaluation.tables.groups import LOADERS, level_trials, run_group_trials, sorted_input
 from censafe.model import ReleasePlan
 from censafe.model.bounds import lower
 from censafe.model.observer import work_done

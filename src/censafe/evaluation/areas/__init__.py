@@ -1,1 +1,0 @@
-"""The areas that counts are compared for: levels of a spine, lists of other areas, and strata of both."""
