@@ -12,24 +12,26 @@ from censafe.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from censafe.api.attacks import compare_defenses, rank_records, reconstruct
-    from censafe.api.cards import card
-    from censafe.api.certificates import certificate, certificate_sentences
-    from censafe.api.comparisons import compare, public_report, redraw_report
     from censafe.api.data import (
+        Reading,
         SyntheticData,
         configuration_keys,
         demonstrate,
+        draft_configuration,
         explorer_page,
+        read,
         release_histograms,
         release_records,
         synthesize,
     )
     from censafe.api.doctor import doctor
-    from censafe.api.estimates import estimate, estimate_public
     from censafe.api.evaluations import (
         Evaluation,
         attack_power,
+        compare,
         evaluate,
+        public_report,
+        redraw_report,
         sweep,
         true_tables,
         uncertainty,
@@ -38,10 +40,13 @@ if TYPE_CHECKING:
     from censafe.api.frames import Frame, Frames
     from censafe.api.noise import NoisyCounts, delta_of, epsilon_of, measure, noise, rho_of
     from censafe.api.plans import Configuration, Plan, configuration, configurations, plan
-    from censafe.api.records import Reading, draft_configuration, read
     from censafe.api.releases import (
         Findings,
         Release,
+        certificate,
+        certificate_sentences,
+        estimate,
+        estimate_public,
         new_ledger,
         open_release,
         read_ledger,
@@ -50,6 +55,7 @@ if TYPE_CHECKING:
     )
     from censafe.api.tables import (
         area_map,
+        card,
         replicate,
         table_names,
         tables,
@@ -62,44 +68,57 @@ if TYPE_CHECKING:
 
 _SOLVING = "estimation.topdown.least_squares"
 _NAMES = {
-    "api.comparisons": ("compare", "public_report", "redraw_report"),
+    "api.evaluations": (
+        "Evaluation",
+        "attack_power",
+        "compare",
+        "evaluate",
+        "public_report",
+        "redraw_report",
+        "sweep",
+        "true_tables",
+        "uncertainty",
+    ),
     "api.data": (
+        "Reading",
         "SyntheticData",
         "configuration_keys",
         "demonstrate",
+        "draft_configuration",
         "explorer_page",
+        "read",
         "release_histograms",
         "release_records",
         "synthesize",
     ),
     "api.doctor": ("doctor",),
-    "api.estimates": ("estimate", "estimate_public"),
-    "api.evaluations": (
-        "Evaluation",
-        "attack_power",
-        "evaluate",
-        "sweep",
-        "true_tables",
-        "uncertainty",
-    ),
-    "api.attacks": ("compare_defenses", "rank_records", "reconstruct"),
-    "api.cards": ("card",),
-    "api.certificates": ("certificate", "certificate_sentences"),
-    "api.figures": ("Figure", "choropleth"),
-    "api.frames": ("Frame", "Frames"),
-    "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
-    "api.plans": ("Configuration", "Plan", "configuration", "configurations", "plan"),
-    "api.records": ("Reading", "draft_configuration", "read"),
     "api.releases": (
         "Findings",
         "Release",
+        "certificate",
+        "certificate_sentences",
+        "estimate",
+        "estimate_public",
         "new_ledger",
         "open_release",
         "read_ledger",
         "release",
         "validate",
     ),
-    "api.tables": ("area_map", "replicate", "table_names", "tables", "write_segments", "write_tables"),
+    "api.attacks": ("compare_defenses", "rank_records", "reconstruct"),
+    "api.tables": (
+        "area_map",
+        "card",
+        "replicate",
+        "table_names",
+        "tables",
+        "write_segments",
+        "write_tables",
+    ),
+    "api.figures": ("Figure", "choropleth"),
+    "api.frames": ("Frame", "Frames"),
+    "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
+    "api.plans": ("Configuration", "Plan", "configuration", "configurations", "plan"),
     f"{_SOLVING}.problem": ("ParentProblem",),
     f"{_SOLVING}.solve": ("ParentSolver",),
     "model.plan": ("NoiseLaw",),

@@ -16,7 +16,7 @@ GONE = {"touched", "untouched", "touch", "knobs", "told", "untold", "kept", "aga
 # Participles that leave open what the thing is; these packages name the thing.
 PARTICIPLES = {"found", "held", "wanted", "asked", "beside", "shown"}
 NAMED = (
-    "api/plans", "attack/comparison/", "attack/defenses/", "attack/matching/", "attack/pages/", "attack/ranking/", "attack/reading",
+    "api/plans", "attack/comparison/", "attack/defenses/", "attack/matching", "attack/pages", "attack/ranking/", "attack/reading",
     "attack/reconstruction/", "attack/results", "attack/study", "attack/tables", "cli/", "estimation/", "evaluation/areas",
     "evaluation/loss/", "evaluation/outputs", "evaluation/pages/", "evaluation/pairs/", "evaluation/summary/", "evaluation/tables/",
     "geography/", "lazy", "model/", "planning/",

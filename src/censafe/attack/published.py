@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from censafe.attack.people import People
 from censafe.attack.reconstruction.problem import NO_LIMIT
+from censafe.attack.reconstruction.tracts import TRACT_DIGITS, TractLines
 from censafe.attack.tables import LineTable, Workload, tabulate_lines
-from censafe.attack.tract_lines import TRACT_DIGITS, TractLines
 from censafe.errors import DataError, UsageError
 from censafe.model.entries import nearest
 from censafe.products.topdown.census_tables.microdata_source import census_forms

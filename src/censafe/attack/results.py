@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from censafe.attack.people import OLDEST, RACE_BITS, RACE_LETTERS, People
 from censafe.attack.published import PublishedTables
 from censafe.attack.reconstruction.problem import NO_LIMIT
-from censafe.attack.reconstruction.programs import UNKNOWN
-from censafe.attack.reconstruction.solve import Reconstruction
+from censafe.attack.reconstruction.solve import UNKNOWN, Reconstruction
 from censafe.attack.reconstruction.tracts import SolvedTracts
 from censafe.attack.tables import SINGLE_YEARS, CountedLines, PersonLine, TypeSpace, Workload
 from censafe.evaluation.outputs import write_frame

@@ -13,16 +13,29 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from censafe.attack.matching.attackers import Attacker, attacker_of_file, exact_attacker, noisy_attacker
-from censafe.attack.matching.guessers import GUESSER
-from censafe.attack.matching.rates import AttackTarget, agreement_rows, reidentification_rows, unique_rows
-from censafe.attack.pages.reconstruction import reconstruction_page
+from censafe.attack.matching import (
+    GUESSER,
+    Attacker,
+    AttackTarget,
+    agreement_rows,
+    attacker_of_file,
+    exact_attacker,
+    noisy_attacker,
+    reidentification_rows,
+    unique_rows,
+)
+from censafe.attack.pages import reconstruction_page
 from censafe.attack.people import People
 from censafe.attack.published import PublishedTables, published_source, read_published_tables
 from censafe.attack.reading import read_attacker, read_people
 from censafe.attack.reconstruction.problem import BlockProblem, IncidenceOrder
-from censafe.attack.reconstruction.programs import INFEASIBLE, PartSolver
-from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
+from censafe.attack.reconstruction.solve import (
+    INFEASIBLE,
+    PartSolver,
+    Reconstruction,
+    SolveChoices,
+    reconstruct,
+)
 from censafe.attack.reconstruction.tracts import SolvedTracts, reconstruct_tracts
 from censafe.attack.results import (
     column_words,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import censafe
-from censafe.api import comparisons, estimates, options, plans
+from censafe.api import evaluations, options, plans, releases
 from censafe.cli.faults import in_options
 from censafe.errors import CensafeError, UsageError
 from support.commands import CommandLine
@@ -20,8 +20,8 @@ from support.sources import modules
 FUNCTIONS = [name for name in censafe.__all__ if inspect.isfunction(getattr(censafe, name))]
 CLASSES = [name for name in censafe.__all__ if inspect.isclass(getattr(censafe, name))]
 KEYWORDS = [
-    options.ReadKeywords, options.RunKeywords, options.EvaluateKeywords, plans.PlanKeywords, estimates.EstimateKeywords,
-    comparisons.CompareKeywords,
+    options.ReadKeywords, options.RunKeywords, options.EvaluateKeywords, plans.PlanKeywords, releases.EstimateKeywords,
+    evaluations.CompareKeywords,
 ]  # fmt: skip
 
 

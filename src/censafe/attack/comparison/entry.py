@@ -33,10 +33,15 @@ from censafe.attack.comparison.words import CENSUS_WORDS, ComparisonWords
 from censafe.attack.defenses.households import Households
 from censafe.attack.defenses.named import Defense
 from censafe.attack.defenses.registry import parse_defense
-from censafe.attack.matching.attackers import Attacker
-from censafe.attack.matching.guessers import GUESSER
-from censafe.attack.matching.rates import AttackTarget, agreement_rows, reidentification_rows, unique_rows
-from censafe.attack.pages.comparison import comparison_page
+from censafe.attack.matching import (
+    GUESSER,
+    Attacker,
+    AttackTarget,
+    agreement_rows,
+    reidentification_rows,
+    unique_rows,
+)
+from censafe.attack.pages import comparison_page
 from censafe.attack.people import AttackedRecords, People, block_size_class
 from censafe.attack.reading import read_people
 from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct

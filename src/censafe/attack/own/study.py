@@ -26,7 +26,7 @@ from censafe.attack.comparison.words import ComparisonWords
 from censafe.attack.defenses.households import Households
 from censafe.attack.defenses.named import AreaWords, Defense
 from censafe.attack.defenses.registry import parse_defense
-from censafe.attack.matching.attackers import exact_attacker
+from censafe.attack.matching import exact_attacker
 from censafe.attack.own.reading import AttackNames, OwnSchema, read_own_records
 from censafe.attack.own.records import OwnLines, OwnRecords
 from censafe.attack.reconstruction.solve import Reconstruction

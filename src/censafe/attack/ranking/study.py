@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from censafe.attack.pages.reconstruction import attack_lines
+from censafe.attack.pages import attack_lines
 from censafe.attack.people import People
 from censafe.attack.ranking.generators import GeneratorChoices, RankedTypes, rank_types
 from censafe.attack.reading import read_people

@@ -380,7 +380,7 @@ _OF_TABLES = (
 
 @dataclass(frozen=True)
 class PairRequest:
-    """A request; see :class:`censafe.api.comparisons.CompareKeywords` for every field."""
+    """A request; see :class:`censafe.api.evaluations.CompareKeywords` for every field."""
 
     truth: Path
     published: Path

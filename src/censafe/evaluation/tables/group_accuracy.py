@@ -1,4 +1,4 @@
-"""CONFIDENTIAL: every number here compares with the truth. Accuracy of SafeTab's tables: experimental against expected margins, tables that groups get, suppression, and their figure."""
+"""CONFIDENTIAL. Accuracy of SafeTab's tables: experimental against expected margins, tables that groups get, suppression, and their figure; every number compares with the truth."""
 
 from __future__ import annotations
 

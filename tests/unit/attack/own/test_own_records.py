@@ -8,9 +8,13 @@ import pytest
 
 from censafe.attack.comparison.published import data_of_people, perturbed_data, swapped_data, table_errors
 from censafe.attack.defenses.registry import parse_defense
-from censafe.attack.matching.attackers import exact_attacker
-from censafe.attack.matching.guessers import GUESSER
-from censafe.attack.matching.rates import AttackTarget, agreement_rows, reidentification_rows
+from censafe.attack.matching import (
+    GUESSER,
+    AttackTarget,
+    agreement_rows,
+    exact_attacker,
+    reidentification_rows,
+)
 from censafe.attack.own.reading import AttackNames, OwnSchema, read_own_records
 from censafe.attack.own.records import NamedLevels, OwnAreas, OwnLines, OwnRecords
 from censafe.attack.own.study import own_areas, own_defense

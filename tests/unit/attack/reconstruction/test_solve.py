@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from censafe.attack.people import People
 from censafe.attack.reconstruction.problem import NO_LIMIT, BlockProblem, IncidenceOrder
-from censafe.attack.reconstruction.programs import PartSolver
-from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
+from censafe.attack.reconstruction.solve import PartSolver, Reconstruction, SolveChoices, reconstruct
 from censafe.attack.study import ConflictFinder
 from censafe.attack.tables import TypeSpace, Workload, line_tables, tabulate_lines
 from support.block_tables import block_workload

@@ -7,9 +7,8 @@ from censafe.attack.people import People
 from censafe.attack.published import PublishedTables
 from censafe.attack.reconstruction import tracts as tracts_module
 from censafe.attack.reconstruction.solve import SolveChoices, reconstruct
-from censafe.attack.reconstruction.tracts import SolvedTracts, reconstruct_tracts
+from censafe.attack.reconstruction.tracts import SolvedTracts, TractLines, reconstruct_tracts
 from censafe.attack.tables import chosen_tables, line_tables, tabulate_lines
-from censafe.attack.tract_lines import TractLines
 from censafe.errors import UsageError
 
 EVERYTHING = SolveChoices(variability=True, claims=True)

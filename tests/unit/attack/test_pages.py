@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from censafe.attack.comparison.words import CENSUS_WORDS
-from censafe.attack.pages.comparison import DISTRICT_KEYS, _answer, frontier_exhibit
+from censafe.attack.pages import DISTRICT_KEYS, _comparison_answer, frontier_exhibit
 
 
 def row(name: str, precision: float | None, error: float) -> dict[str, Any]:
@@ -23,14 +23,16 @@ def row(name: str, precision: float | None, error: float) -> dict[str, Any]:
 @pytest.mark.parametrize("precision", [0.0, 8.2])
 def test_no_defense_takes_half_of_a_lead_that_there_is_not(precision: float) -> None:
     exact, *others = row("exact", precision, 0.0), row("round:5", 3.0, 2.0), row("swap:LO", 0.0, 1.0)
-    first, second = _answer([exact, *others])
+    first, second = _comparison_answer([exact, *others])
     assert f"is right about race and origin in {precision}% of the matches" in first
     assert second.startswith("The attack on exact tables does not beat guessing")
     assert "half" not in first + second
 
 
 def test_a_lead_is_taken_away_in_part() -> None:
-    text = " ".join(_answer([row("exact", 48.2, 0.0), row("round:5", 18.2, 2.0), row("swap:LO", 40.2, 1.0)]))
+    text = " ".join(
+        _comparison_answer([row("exact", 48.2, 0.0), row("round:5", 18.2, 2.0), row("swap:LO", 40.2, 1.0)])
+    )
     assert "1 of the 2 defenses take away at least half of the attacker's lead" in text
     assert "leaves the least: 10.0 of 40.0 percentage points" in text
 
@@ -44,13 +46,13 @@ def test_own_words_stand_in_the_place_of_those_of_the_census() -> None:
         {**row(name, precision, error), "error_Grid": error, "error_Country": error + 1}
         for name, precision, error in (("exact", 48.2, 0.0), ("round:5", 18.2, 2.0))
     ]
-    text = " ".join(_answer(rows, words))
+    text = " ".join(_comparison_answer(rows, words))
     assert (
         "an attacker who knows Grid and sex is right about citizenship in 48.2% of the matches with persons who differ from"
         in text
     )
     assert "mean error 2.00 persons in a count of the level Grid, 3.00 in one of the level Country" in text
-    lost = _answer([{**rows[0], "precision": 8.2, "beyond_guessing": 0.0}, rows[1]], words)
+    lost = _comparison_answer([{**rows[0], "precision": 8.2, "beyond_guessing": 0.0}, rows[1]], words)
     assert lost[1].startswith("The attack on exact tables does not beat guessing (0.0 percentage points)")
     assert len(lost) == 2
 

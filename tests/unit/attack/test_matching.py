@@ -3,14 +3,19 @@
 import numpy as np
 import pytest
 
-from censafe.attack.matching.attackers import attacker_of_file, exact_attacker, noisy_attacker
-from censafe.attack.matching.guessers import GUESSER, guesses, modal_values, unique_flags
-from censafe.attack.matching.rates import (
+from censafe.attack.matching import (
+    GUESSER,
     AttackTarget,
     agreement,
+    attacker_of_file,
     drawn_matches,
+    exact_attacker,
     expected_matches,
+    guesses,
+    modal_values,
+    noisy_attacker,
     reidentification_rows,
+    unique_flags,
     unique_rows,
 )
 from censafe.attack.people import AGE_BINS, OLDEST, People

@@ -1,21 +1,237 @@
-"""Putative and confirmed re-identification and its precision, by who is attacked and by size of the block, and those of the guessers."""
+"""Matching of records: the data of an attacker, statistical guessing without any record of the target, and putative and confirmed re-identification with its precision."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from censafe.attack.matching.attackers import Attacker
-from censafe.attack.matching.guessers import guesses, modal_values, unique_flags
-from censafe.attack.people import SIZE_CLASSES, AttackedRecords, block_size_class
+from censafe.attack.people import AGE_BINS, OLDEST, SIZE_CLASSES, AttackedRecords, People, block_size_class
+from censafe.errors import DataError
+
+_COUNTY: Final = 5
+_MOVED: Final = 0.7
+_MISREAD: Final = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Attacker:
+    """An attacker's file.
+
+    Args:
+        truth: place of the true record with the same identifier, -1 where there is none, shape (n,).
+        agrees: whether block, sex and class of age are those of the true record, shape (n,).
+        elsewhere: places of the true records of further records, in blocks without persons; they match no person and are counted.
+    """
+
+    name: str
+    people: AttackedRecords
+    truth: NDArray[np.int64]
+    agrees: NDArray[np.bool_]
+    elsewhere: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def value(self, truth: AttackedRecords) -> NDArray[np.int64]:
+        """Target that would be confirmed for each record, -1 where nothing would be, shape (n,)."""
+        return np.where(self.agrees, truth.target[np.maximum(self.truth, 0)], -1)
+
+
+def identified(truth: AttackedRecords, seed: int) -> NDArray[np.int64]:
+    """Places of persons who can be looked for: everybody where no identifiers are given, otherwise one record, drawn, of each identifier in a block.
+
+    Source: attack.md 7.2.
+    """
+    if (truth.person < 0).all():
+        return np.arange(len(truth))
+    order = np.random.default_rng(seed).permutation(len(truth))
+    order = order[truth.person[order] >= 0]
+    _, first = np.unique(np.stack([truth.block[order], truth.person[order]]), axis=1, return_index=True)
+    return np.sort(order[first])
+
+
+def exact_attacker(truth: AttackedRecords, seed: int = 0) -> Attacker:
+    """Block, sex and age of every identified person as in the true records."""
+    places = identified(truth, seed)
+    return Attacker("exact", truth.take(places), places, np.ones(len(places), np.bool_))
+
+
+def noisy_attacker(truth: People, share: float, seed: int) -> Attacker:
+    """A file of which some share of the records agrees with the truth on block, sex and class of age.
+
+    Of the others seven in ten live in another block of the county, two have another age, by up to ten years and in another class, and
+    one another sex, each drawn at random; who would agree by chance has another sex.
+
+    Source: attack.md 3.
+    """
+    draw = np.random.default_rng(seed)
+    wrong, kind = draw.random(len(truth)) >= share, draw.random(len(truth))
+    moved, misread = wrong & (kind < _MOVED), wrong & (kind >= _MOVED) & (kind < _MOVED + _MISREAD)
+    county = truth.blocks.astype(f"U{_COUNTY}")
+    first, last = np.searchsorted(county, county), np.searchsorted(county, county, side="right")
+    block, age, sex = truth.block.copy(), truth.age.astype(np.int64), truth.sex.copy()
+    low, high = first[block[moved]], last[block[moved]]
+    block[moved] = low + np.floor(draw.random(int(moved.sum())) * (high - low)).astype(np.int64)
+    step = draw.integers(1, 11, int(misread.sum())) * draw.choice([-1, 1], int(misread.sum()))
+    age[misread] = np.clip(age[misread] + step, 0, OLDEST)
+    sex[wrong & ~moved & ~misread] ^= 1
+    chance = (
+        wrong
+        & (block == truth.block)
+        & (np.searchsorted(AGE_BINS, age, side="right") - 1 == truth.age_bin)
+        & (sex == truth.sex)
+    )
+    sex[chance] ^= 1
+    people = replace(truth, block=block, sex=sex, age=age.astype(np.int16))
+    places = identified(truth, seed)
+    return _placed("noisy", people.take(places), truth, places)
+
+
+def attacker_of_file(people: People, truth: People) -> Attacker:
+    """A file of the user's; its records are joined with the true ones by person_id."""
+    if (truth.person < 0).any():
+        raise DataError(
+            "the true records need a person_id for every person, so that what is matched can be confirmed; fix: add the column person_id"
+        )
+    order = np.argsort(truth.person, kind="stable")
+    nearest = order[np.minimum(np.searchsorted(truth.person[order], people.person), len(order) - 1)]
+    known = truth.person[nearest] == people.person
+    if not known.any():
+        raise DataError(
+            "no person_id of the attacker's file is one of the true records; fix: give both the same identifiers"
+        )
+    place = np.minimum(np.searchsorted(truth.blocks, people.blocks), len(truth.blocks) - 1)
+    here = truth.blocks[place] == people.blocks
+    inside = here[people.block]
+    places = np.where(known, nearest, -1)
+    attacker = _placed("file", people.within(truth.blocks), truth, places[inside])
+    return replace(attacker, elsewhere=places[~inside & known])
+
+
+def _placed(name: str, people: People, truth: People, place: NDArray[np.int64]) -> Attacker:
+    own = np.maximum(place, 0)
+    same = (
+        (people.block == truth.block[own])
+        & (people.sex == truth.sex[own])
+        & (people.age_bin == truth.age_bin[own])
+    )
+    return Attacker(name, people, place, same & (place >= 0))
+
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
+
+
+GUESSER: Final = "proportional guesser, target left out"
+
+
+def modal_values(people: AttackedRecords) -> _Ints:
+    """Most frequent race and origin of every block; where it is tied or that of one person, of the block group; then of all people.
+
+    Returns:
+        Race and origin as one number, shape (blocks,).
+
+    Source: attack.md 7.3.
+    """
+    block = _table(people.block, people, len(people.blocks))
+    group = people.wider
+    wider = _table(group[people.block], people, int(group.max(initial=-1)) + 1)
+    mode = np.full(len(people.blocks), int(np.bincount(people.target, minlength=1).argmax()))
+    most_frequent, clear = _modes(wider)
+    mode = np.where(clear[group], most_frequent[group], mode)
+    most_frequent, clear = _modes(block)
+    return np.where(clear, most_frequent, mode)
+
+
+def guesses(people: AttackedRecords) -> Mapping[str, _Floats]:
+    """Chances of both guessers, by their names in the tables, to be right about the race and origin of every person, each of shape (n,).
+
+    A guess is the most frequent of the block, or is made in proportion to the block. The person counts, so that these are upper bounds, unless the target
+    is left out: then it is the most frequent of all others in the block, of several each as often. A person who is alone in a block is guessed from the block group, and from all people where that is empty.
+
+    Source: attack.md 8.
+
+    Example:
+        Nine Whites and one Asian in a block: 90% and 80% without the target; 82% in proportion to everybody.
+
+        >>> from censafe.attack.people import People
+        >>> race = np.array([0] * 9 + [3])
+        >>> people = People.of(np.array(["500070001001001"] * 10), sex=0 * race, age=50 + 0 * race, race=race, hispanic=0 * race)
+        >>> found = guesses(people)
+        >>> {name: round(float(chances.mean()), 3) for name, chances in found.items()}
+        {'modal guesser': 0.9, 'modal guesser, target left out': 0.9, 'proportional guesser': 0.82, 'proportional guesser, target left out': 0.8}
+    """
+    values = people.target
+    modal = (modal_values(people)[people.block] == values).astype(float)
+    group = people.wider
+    counts = [
+        _counts(people.block, people, len(people.blocks)),
+        _counts(group[people.block], people, int(group.max(initial=-1)) + 1),
+        _counts(np.zeros(len(people), np.int64), people, 1),
+    ]
+    proportional = counts[0][1] / np.maximum(counts[0][0], 1)
+    modal_without, without = np.zeros(len(people)), np.zeros(len(people))
+    open_ = np.ones(len(people), np.bool_)
+    for total, same, best in counts:
+        here = open_ & (total > 1)
+        modal_without[here] = best[here]
+        without[here] = ((same - 1) / np.maximum(total - 1, 1))[here]
+        open_ &= ~here
+    return {
+        "modal guesser": modal,
+        "modal guesser, target left out": modal_without,
+        "proportional guesser": proportional,
+        GUESSER: without,
+    }
+
+
+def unique_flags(people: AttackedRecords, *, binned: bool = True) -> NDArray[np.bool_]:
+    """Who is the only one of a sex and class of age, or single year of age, in a block, shape (n,)."""
+    _, place, count = np.unique(people.keys(binned=binned), return_inverse=True, return_counts=True)
+    return np.asarray(count[place.ravel()] == 1)
+
+
+def _table(area: _Ints, people: AttackedRecords, areas: int) -> csr_array:
+    return csr_array((np.ones(len(area)), (area, people.target)), shape=(areas, people.targets))
+
+
+def _modes(table: csr_array) -> tuple[_Ints, NDArray[np.bool_]]:
+    """Most frequent value of every row, and whether it is the only one and of more than one person."""
+    most_frequent, clear = np.zeros(table.shape[0], np.int64), np.zeros(table.shape[0], np.bool_)
+    rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    order = np.lexsort((table.indices, -table.data, rows))
+    first = np.searchsorted(rows, np.flatnonzero(np.diff(table.indptr)))
+    best = order[first]
+    where = rows[best]
+    most_frequent[where] = table.indices[best]
+    ties = np.bincount(rows, table.data == _row_most(table)[rows], minlength=table.shape[0])
+    clear[where] = (table.data[best] > 1) & (ties[where] == 1)
+    return most_frequent, clear
+
+
+def _row_most(table: csr_array) -> _Floats:
+    most = np.zeros(table.shape[0])
+    np.maximum.at(most, np.repeat(np.arange(table.shape[0]), np.diff(table.indptr)), table.data)
+    return most
+
+
+def _counts(area: _Ints, people: AttackedRecords, areas: int) -> tuple[_Ints, _Floats, _Floats]:
+    """For every person: all persons of the area, those of the same value, and the chance to be guessed as the most frequent of the others."""
+    table = _table(area, people, areas)
+    total = np.bincount(area, minlength=areas)[area]
+    rows = np.repeat(np.arange(areas), np.diff(table.indptr))
+    names = rows * people.targets + table.indices
+    order = np.argsort(names, kind="stable")
+    same = table.data[order][np.searchsorted(names[order], area * people.targets + people.target)]
+    most = _row_most(table)
+    ties = np.bincount(rows, table.data == most[rows], minlength=areas)
+    near = np.bincount(rows, table.data == most[rows] - 1, minlength=areas)
+    # without the target its value has one fewer: it is the most frequent still where no other has as many, tied with those one below
+    best = np.where((same == most[area]) & (ties[area] == 1), 1 / (1 + near[area]), 0.0)
+    return total, same, best
 
 
 @dataclass(frozen=True, eq=False)

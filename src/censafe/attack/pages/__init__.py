@@ -1,1 +1,0 @@
-"""CONFIDENTIAL. Pages of attacks, from their files alone."""
