@@ -40,7 +40,7 @@ def _run_and_die(patch: str, *arguments: object) -> None:
         "import os, signal, sys\n"
         "from censafe.cli import main\n"
         "from censafe.privacy.ledger import book as ledger\n"
-        "from censafe.products.run import measurement_store, publishing, runner\n"
+        "from censafe.products.run import account, publishing, runner\n"
         "from censafe.products.phsafe import intake, recipe, release\n"
         "from censafe.publication.measurements import sealed as files\n"
         + textwrap.dedent(patch)

@@ -40,11 +40,11 @@ STAGES = {
         descending.Descent.estimate = second
     """,
     "after the units": f"""
-        written = measurement_store.MeasurementStore.write
+        written = account.MeasurementStore.write
         def once(self, part, measured, files):
             written(self, part, measured, files)
             {KILL} if part.name == "units_Block" else None
-        measurement_store.MeasurementStore.write = once
+        account.MeasurementStore.write = once
     """,
 }
 
@@ -173,7 +173,7 @@ def test_a_killed_run_goes_on_with_the_same_units(
     choice = (*JOINT, "--set", f"noisy_measurements={noise}", "--quiet")
     out = tmp_path / "out"
     script = (
-        "import os, signal\nfrom censafe.cli import main\nfrom censafe.products.run import measurement_store\n"
+        "import os, signal\nfrom censafe.cli import main\nfrom censafe.products.run import account\n"
         "from censafe.estimation.topdown.levels import descent as descending\n"
         + textwrap.dedent(STAGES[stage])
         + "\nmain()\n"

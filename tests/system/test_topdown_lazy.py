@@ -26,11 +26,11 @@ STAGES = {
         descending.Descent.estimate = third
     """,
     "after a level is finished": f"""
-        written = measurement_store.MeasurementStore.write
+        written = account.MeasurementStore.write
         def once(self, part, measured, files):
             written(self, part, measured, files)
             {KILL} if part.name.endswith("County") else None
-        measurement_store.MeasurementStore.write = once
+        account.MeasurementStore.write = once
     """,
     "while microdata are written": f"files.write_histograms = lambda *a, **k: {KILL}",
 }
@@ -51,7 +51,7 @@ def run_and_die(stage: str, *arguments: object) -> None:
     script = (
         "import os, signal, sys\n"
         "from censafe.cli import main\n"
-        "from censafe.products.run import measurement_store\n"
+        "from censafe.products.run import account\n"
         "from censafe.estimation.topdown.levels import descent as descending\nfrom censafe.products.topdown import files\n"
         + textwrap.dedent(STAGES[stage])
         + "\nmain()\n"

@@ -31,7 +31,7 @@ NAMED = (
 FIXED = {"NOT_FOUND", "largest_beside_total"}
 LAYOUT_FIELDS = {"beside", "shown"}
 OF_LAYOUTS = (
-    "evaluation/counts/block_rows", "products/topdown/census_tables/microdata_source", "products/topdown/configuration/outputs",
+    "evaluation/counts/pairing", "products/topdown/census_tables/microdata_source", "products/topdown/configuration/outputs",
     "publication/microdata/",
 )  # fmt: skip
 
