@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,16 @@ def test_a_comparison_that_was_stopped_continues_and_other_records_are_refused(
     assert (out / "defenses.csv").read_bytes() == whole
     compare_defenses(records, out, [*names, "threshold:30"], seconds=2)
     assert (out / "defenses.csv").read_bytes() != whole
+    given, again = tmp_path / "given", tmp_path / "again"
+    found = {}
+    for name in ("swap-LO", "threshold-20"):  # what stands in a folder may have changed
+        shutil.rmtree(given, ignore_errors=True)
+        shutil.copytree(out / "published" / name, given)
+        compare_defenses(records, again, [f"published:{given}"], seconds=2)
+        found[name] = pa_csv.read_csv(again / "defenses.csv").to_pylist()[1]["confirmed_percent"]
+    fresh = compare_defenses(records, tmp_path / "fresh", [f"published:{given}"], seconds=2)
+    assert found["threshold-20"] == fresh.frames()["defenses"].arrow.to_pylist()[1]["confirmed_percent"]
+    assert found["swap-LO"] != found["threshold-20"]
     with pytest.raises(UsageError, match="different options"):
         compare_defenses(records, out, names, seconds=2, seed=1)
     with pytest.raises(UsageError, match="different records"):

@@ -25,6 +25,7 @@ from censafe.publication.atomic import storage_errors
 _TABLES: Final = "tables"
 _COLUMNS: Final = ("level", "geocode", "table", "line", "value")
 _INTERVALS: Final = "intervals"
+_COMPLETE: Final = "variability"  # the file of a reconstruction that is written last
 _Ints = NDArray[np.int64]
 
 
@@ -33,6 +34,7 @@ def write_published(folder: Path, workload: CountedLines, published: PublishedDa
 
     ``tables.parquet`` has a row for each level, area and line that is not 0, without a value where it is withheld; ``intervals.parquet`` the counts of
     blocks that agree with values that are not exact; ``persons.parquet`` the records where there are any, which ``attack reconstruct`` reads.
+    Where an earlier start stored other tables, their reconstruction is no longer complete.
     """
     with storage_errors(folder.parent):
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,6 +44,11 @@ def write_published(folder: Path, workload: CountedLines, published: PublishedDa
         frames[_INTERVALS] = intervals_frame(workload, lowest)
     if published.people is not None and not published.keys.race_alone:
         frames["persons"] = published.people.frame()
+    for name in (_TABLES, _INTERVALS):
+        stored = folder / f"{name}.parquet"
+        if stored.is_file() and not (name in frames and read_rows(stored).equals(frames[name])):
+            (folder / f"{_COMPLETE}.parquet").unlink(missing_ok=True)
+            stored.unlink()
     for name, frame in frames.items():
         write_frame(folder, name, frame, csv=False, parquet=True)
     for name, frame in published.files.items():
@@ -167,7 +174,7 @@ def write_reconstruction(
     """Write a reconstruction as ``attack reconstruct`` does; the file that marks it as complete comes last."""
     frames = {
         "reconstruction": reconstruction_frame(reconstruction, workload, codes),
-        "variability": variability_frame(reconstruction, codes, workload.area),
+        _COMPLETE: variability_frame(reconstruction, codes, workload.area),
     }
     for name, frame in frames.items():
         write_frame(folder, name, frame, csv=False, parquet=True)
@@ -177,10 +184,10 @@ def read_reconstruction(
     folder: Path, workload: CountedLines, codes: NDArray[np.str_]
 ) -> Reconstruction | None:
     """A reconstruction that an earlier start of the same comparison stored; None where there is none."""
-    if not (folder / "variability.parquet").is_file():
+    if not (folder / f"{_COMPLETE}.parquet").is_file():
         return None
     types = read_rows(folder / "reconstruction.parquet")
-    blocks = read_rows(folder / "variability.parquet")
+    blocks = read_rows(folder / f"{_COMPLETE}.parquet")
     return Reconstruction(
         np.asarray(blocks["status"].to_pylist(), np.str_),
         blocks["population"].to_numpy(),
