@@ -42,7 +42,8 @@ from censafe.estimation.sdhc.ratios.intervals import RatioModel
 from censafe.estimation.sdhc.ratios.quadrature import estimate_joint, estimate_single
 from censafe.estimation.sdhc.settings import CountRules, RatioRules, parse_estimate_settings
 from censafe.model.sdhc import EstimateSettings, NoisyCells
-from censafe.products.phsafe.release import EstimatePart, estimate_rules, phsafe_codebook, write_estimates
+from censafe.products.phsafe.estimates import EstimatePart, estimate_rules, write_estimates
+from censafe.products.phsafe.release import phsafe_codebook
 from censafe.publication.tables.sdhc import StatementInput, find_folders, read_noisy_table
 from harness import ROOT, TEST, censafe, markdown, parser_of, population, report, write_table
 

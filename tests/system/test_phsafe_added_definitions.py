@@ -8,7 +8,7 @@ import pytest
 
 from censafe.population.files import layout as layouts
 from censafe.products.phsafe import definitions
-from censafe.products.phsafe.release import estimate_rules
+from censafe.products.phsafe.estimates import estimate_rules
 from support.commands import CommandLine, bureau_config, write_config
 from support.phsafe_inputs import GEO, PERSONS, UNITS, write_folder
 

@@ -15,7 +15,7 @@ import pytest
 
 from censafe.privacy.ledger.book import Ledger
 from censafe.privacy.ledger.report import verify
-from censafe.products.phsafe.release import STATEMENT
+from censafe.products.phsafe.estimates import STATEMENT
 from censafe.publication.atomic import sha256_file
 from support.apart import run_apart
 from support.commands import CommandLine, everyone_config, write_config

@@ -489,7 +489,7 @@ def estimate_public(
     """
     chosen = _options(product, options)
     if product == "phsafe":
-        from censafe.products.phsafe.release import estimate_noisy_files
+        from censafe.products.phsafe.estimates import estimate_noisy_files
 
         if totals is not None:
             raise UsageError("`totals` belongs to topdown; phsafe needs none")

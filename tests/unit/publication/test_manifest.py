@@ -13,7 +13,7 @@ from censafe.model import Definition
 from censafe.model.parsing import parse_fraction
 from censafe.population.synthetic.mark import MARK, is_synthetic
 from censafe.privacy.ledger.entries import read_contents
-from censafe.products.phsafe.release import _files_of
+from censafe.products.phsafe.estimates import _files_of
 from censafe.products.run.folder import RunFolder
 from censafe.publication.atomic import IDENTITY, JOURNAL, WORK
 from censafe.publication.manifest import (

@@ -92,7 +92,7 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
     # loaded for estimates only: a release needs none of it
     from censafe.estimation.sdhc.settings import parse_estimate_settings
     from censafe.model.sdhc import EstimateSettings
-    from censafe.products.phsafe.release import STATEMENT, write_run_estimates
+    from censafe.products.phsafe.estimates import STATEMENT, write_run_estimates
 
     tail = EstimateSettings(alpha=float((1 - options.confidence) / 2))
     estimates = partial(write_run_estimates, parse_estimate_settings(options.settings, tail), options.workers)
