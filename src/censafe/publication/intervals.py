@@ -9,13 +9,12 @@ from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from censafe.geography.identifiers import geoids, gisjoins
@@ -25,6 +24,9 @@ from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.columns import coded_words, tidy_columns
 from censafe.publication.pages import Exhibit, ExhibitSheet, PageTable, sheet_html
 from censafe.publication.stamps import STAMP_REASONS, Stamp, stamp_metadata
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PARQUET_FILE: Final = "intervals.parquet"
 CSV_FILE: Final = "intervals.csv"
@@ -322,6 +324,8 @@ def _most(rows: Sequence[IntervalRows]) -> _Most:
 
 
 def _figure(most: _Most, title: str, stamp: Stamp | None) -> Figure:
+    from matplotlib.figure import Figure
+
     rows = len(most.words)
     figure = Figure(figsize=(8.5, 0.28 * rows + 1.3), layout="constrained")
     axes = figure.subplots()

@@ -87,6 +87,16 @@ def test_a_configuration_is_read_without_the_compiler_solvers_or_readers() -> No
     assert not done.stdout.split()
 
 
+def test_a_plan_draws_no_figure_and_estimates_nothing() -> None:
+    program = (
+        "import sys, censafe\n"
+        "censafe.plan(censafe.configuration('topdown', 'pl94-us'))\n"
+        "print(*({'matplotlib', 'censafe.estimation.topdown.levels.answers'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not done.stdout.split()
+
+
 # What people write first, and what they are told: found in dry runs of new users.
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.estimation.topdown.levels.answers import kind_sums
 from censafe.estimation.topdown.levels.facts import (
     DeclaredTotals,
     PublicFacts,
@@ -83,6 +82,10 @@ def require_answers_met(
         ):
             if not limits.answers:
                 continue
+            from censafe.estimation.topdown.levels.answers import (
+                kind_sums,
+            )  # with solvers, which a plan does not load
+
             allowed = histogram.schema.allowed()
             sums = kind_sums(limits, allowed)
             geounit = np.repeat(np.arange(counts.nodes), np.diff(counts.node_ptr))
