@@ -15,9 +15,8 @@ from censafe import configuration, validate
 from censafe.geography.grfc import read_areas
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
 from censafe.population.blocks.areas import read_grfc_blocks
-from censafe.population.blocks.layout import e2e_layout, pl94_layout
-from censafe.population.blocks.source import read_blocks
 from censafe.products.detailed.codes.parameters import load_universe
+from support.block_layouts import e2e_layout, pl94_layout, read_blocks
 from support.fixed_width import GRFC_HEADER, home_1940, person_1940, person_2020, unit_2020, write_lines
 from support.histograms import E2E, PL94
 from support.phsafe_inputs import write_cef, write_parquet_folder

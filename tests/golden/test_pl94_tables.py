@@ -12,11 +12,11 @@ from censafe.geography.identifiers import AreaNames
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import PL94_PR
 from censafe.model.sparse import SparseLevel
-from censafe.population.blocks.layout import BlockData, pl94_layout
-from censafe.population.blocks.source import read_blocks
+from censafe.population.blocks.layout import BlockData
 from censafe.publication.atomic import sha256_file
 from censafe.publication.microdata.histograms import write_histograms
 from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
+from support.block_layouts import pl94_layout, read_blocks
 from support.histograms import PL94, public_level, units_table, write_table
 from support.microdata import check_pl94_persons, check_pl94_units, write_pl94_persons, write_pl94_units
 from support.pl94_items import ITEMS, NAMES, items_of

@@ -22,12 +22,12 @@ from censafe.estimation.topdown.levels.passes import ParentEstimate
 from censafe.estimation.topdown.levels.repair import CellChange
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import E2E_1940, PL94_PR
-from censafe.population.blocks.layout import BlockData, e2e_layout, pl94_layout
-from censafe.population.blocks.source import read_blocks
+from censafe.population.blocks.layout import BlockData
 from censafe.privacy.ledger.report import verify
 from censafe.products.topdown import recipe
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.stamps import DEMONSTRATION
+from support.block_layouts import e2e_layout, pl94_layout, read_blocks
 from support.commands import CommandLine
 from support.histograms import dense, write_table
 from support.observers import StageListener

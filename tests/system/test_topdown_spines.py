@@ -11,14 +11,14 @@ import pytest
 from censafe.geography.spines.prim import GUESSED, NO_DISTRICTS, PRIM_LEVELS
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
-from censafe.population.blocks.layout import BlockData, e2e_layout, pl94_layout
-from censafe.population.blocks.source import read_blocks
+from censafe.population.blocks.layout import BlockData
 from censafe.privacy.ledger.entries import read_contents
 from censafe.privacy.ledger.report import verify
 from censafe.products.topdown import measuring, recipe
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.plan import plan_release
+from support.block_layouts import e2e_layout, pl94_layout, read_blocks
 from support.commands import CommandLine
 from support.histograms import dense, write_table
 from support.ledgers import stated

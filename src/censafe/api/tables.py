@@ -268,23 +268,23 @@ def area_map(
         raise UsageError(
             f"a map shows one table of one kind of areas, not {len(chosen)} of {len(places)}; name a table or a `query`, and a `geography` or a list of one column"
         )
-    ((shown,), (place,)) = chosen, places
-    number = line_number(shown, line)
+    ((definition,), (place,)) = chosen, places
+    number = line_number(definition, line)
     codes = source.codes_of(place).tolist()
     if words := outlines.without(str(polygons), codes):
         choices.observer.remark(words)
     with choices.observer.stage("1 map"):
-        values = [float(row[number]) for _, rows in source.values(shown, place) for row in rows]
+        values = [float(row[number]) for _, rows in source.values(definition, place) for row in rows]
         known = {
             code: value
             for code, value in zip(codes, values, strict=True)
             if code in outlines.polygons and isfinite(value)
         }
         if not known:
-            raise UsageError(f"table {shown.name}: no area has a number of this line")
+            raise UsageError(f"table {definition.name}: no area has a number of this line")
         stamp = f"{source.stamp}: " if source.stamp else ""
-        label = shown.lines[number].label.rstrip(":")
-        return map_figure(known, outlines, f"{stamp}{title or f'{label} ({shown.title})'}", "")
+        label = definition.lines[number].label.rstrip(":")
+        return map_figure(known, outlines, f"{stamp}{title or f'{label} ({definition.title})'}", "")
 
 
 @public

@@ -63,7 +63,7 @@ def read_block_cells(path: Path, form: GeocodeForm, schema: Schema | None = None
     cell = np.concatenate([_cells(table, schema, path.name) for table in tables])
     count = np.concatenate(
         [
-            _whole_numbers(table.column("count"), path.name, "count")
+            _integers(table.column("count"), path.name, "count")
             if "count" in table.column_names
             else np.ones(table.num_rows, np.int64)
             for table in tables
@@ -88,10 +88,10 @@ def read_block_cells(path: Path, form: GeocodeForm, schema: Schema | None = None
 def _cells(table: pa.Table, schema: Schema | None, file: str) -> NDArray[np.int64]:
     """Flat index of the cell of every row, from the column of it or from those of the attributes."""
     if schema is None or "cell" in table.column_names:
-        return _whole_numbers(table.column("cell"), file, "cell")
+        return _integers(table.column("cell"), file, "cell")
     cell = np.zeros(table.num_rows, np.int64)
     for attribute in schema.attributes:
-        level = _whole_numbers(table.column(attribute.name), file, attribute.name)
+        level = _integers(table.column(attribute.name), file, attribute.name)
         wrong = int((level >= attribute.levels).sum())
         if wrong:
             raise DataError(
@@ -168,7 +168,7 @@ def _table(path: Path, choices: tuple[tuple[str, ...], ...]) -> pa.Table:
         ) from None
 
 
-def _whole_numbers(column: Any, file: str, name: str) -> NDArray[np.int64]:
+def _integers(column: Any, file: str, name: str) -> NDArray[np.int64]:
     numbers = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     read = column.to_numpy() if numbers and not column.null_count else None
     if read is None or not np.array_equal(read, np.floor(read)):
@@ -224,7 +224,7 @@ def read_unit_table(path: Path, form: GeocodeForm) -> BlockCells:
     """Vacant (cell 0) and occupied (cell 1) housing units of blocks."""
     table = _table_of_unit_files(path)
     codes = _codes_of_unit_files(path, table, form)
-    homes, occupied = (_whole_numbers(table.column(name), path.name, name) for name in (_HOMES, _OCCUPIED))
+    homes, occupied = (_integers(table.column(name), path.name, name) for name in (_HOMES, _OCCUPIED))
     wrong = int((occupied > homes).sum())
     if wrong:
         raise DataError(
@@ -247,7 +247,7 @@ def facilities_of(path: Path, form: GeocodeForm, blocks: NDArray[np.int64]) -> N
     inside[inside] = blocks[place[inside]] == codes[inside]
     facilities = np.zeros((len(blocks), 8), np.int64)
     for kind, name in enumerate(_FACILITIES, 1):
-        facilities[place[inside], kind] = _whole_numbers(table.column(name), path.name, name)[inside]
+        facilities[place[inside], kind] = _integers(table.column(name), path.name, name)[inside]
     return facilities
 
 

@@ -270,7 +270,7 @@ class MicrodataRows:
         if beside is None or split is None:
             raise ValueError(f"the rows of {layout.name} are of one histogram")
         node, row, count = self._rows(geounits)
-        records = layout.shown.schema.cells
+        records = layout.row_schema.schema.cells
         own = row < records
         level, cell = _without_split(layout, split, row[own])
         answer = beside.schema.grouped(CellGroups(split.by)).label
@@ -415,11 +415,11 @@ def _row_codes(layout: MicrodataLayout, names: Sequence[str] | None = None) -> _
 
 def _may_stand(layout: MicrodataLayout) -> NDArray[np.bool_]:
     """Which cells of a row may hold records, shape (cells,)."""
-    shown = layout.shown.schema
+    row_schema = layout.row_schema.schema
     allowed = layout.schema.allowed().reshape(layout.schema.schema.shape)
     if layout.split is not None:
-        place = shown.position(layout.split.attribute)
+        place = row_schema.position(layout.split.attribute)
         levels = layout.schema.schema.shape[place]
-        own = [level if level < levels else layout.split.level for level in range(shown.shape[place])]
+        own = [level if level < levels else layout.split.level for level in range(row_schema.shape[place])]
         allowed = np.take(allowed, own, axis=place)
-    return np.append(allowed.reshape(-1), np.ones(layout.cells - shown.cells, np.bool_))
+    return np.append(allowed.reshape(-1), np.ones(layout.cells - row_schema.cells, np.bool_))

@@ -76,25 +76,24 @@ def test_importing_the_package_imports_nothing_large() -> None:
     assert int(done.stdout) < 60
 
 
-def test_a_configuration_is_read_without_the_compiler_solvers_or_readers() -> None:
-    program = (
-        "import sys, censafe\n"
-        "names = {'phsafe': 'sdhc-us', 'safetab-p': 'ddhca', 'safetab-h': 'ddhcb', 'topdown': 'dhc-us'}\n"
-        "for product, name in names.items(): censafe.configuration(product, name)\n"
-        "print(*({'numba', 'scipy', 'duckdb', 'ibis', 'matplotlib', 'xlsxwriter'} & set(sys.modules)))"
-    )
+@pytest.mark.parametrize(
+    ("program", "unused"),
+    [
+        pytest.param(
+            "names = {'phsafe': 'sdhc-us', 'safetab-p': 'ddhca', 'safetab-h': 'ddhcb', 'topdown': 'dhc-us'}\n"
+            "for product, name in names.items(): censafe.configuration(product, name)",
+            {"numba", "scipy", "duckdb", "ibis", "matplotlib", "xlsxwriter"}, id="a configuration",
+        ),
+        pytest.param(
+            "censafe.plan(censafe.configuration('topdown', 'pl94-us'))",
+            {"matplotlib", "censafe.estimation.topdown.levels.answers"}, id="a plan",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_not_used_is_not_loaded(program: str, unused: set[str]) -> None:
+    program = f"import sys, censafe\n{program}\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not done.stdout.split()
-
-
-def test_a_plan_draws_no_figure_and_estimates_nothing() -> None:
-    program = (
-        "import sys, censafe\n"
-        "censafe.plan(censafe.configuration('topdown', 'pl94-us'))\n"
-        "print(*({'matplotlib', 'censafe.estimation.topdown.levels.answers'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not done.stdout.split()
+    assert not unused & set(done.stdout.split())
 
 
 # What people write first, and what they are told: found in dry runs of new users.

@@ -272,14 +272,14 @@ def estimate_counts(
         geometric=np.stack([noisy.geometric[:, cells].any(axis=1) for cells in columns], axis=1),
         factor=margin_factor(settings),
         mean=mean,
-        pred=_whole_numbers(mean, (*rules.margins, *noisy.cells), members, rules, settings),
+        pred=_integer_counts(mean, (*rules.margins, *noisy.cells), members, rules, settings),
         low=np.floor(low).astype(np.int64),
         high=np.ceil(high).astype(np.int64),
         sums=len(members),
     )
 
 
-def _whole_numbers(
+def _integer_counts(
     mean: Floats,
     columns: Sequence[int],
     members: Sequence[Sequence[int]],

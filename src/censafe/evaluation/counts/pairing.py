@@ -58,8 +58,8 @@ def shows_schema(source: PublishedSource, schema: HistogramSchema) -> bool:
     """Whether microdata or tables show the cells of a schema."""
     if source.tables is None:
         return _microdata_rows(source, schema) is not None
-    shown = schema.schema.shape == _SHAPES[schema.record]
-    return shown and not _missing(source.tables, _TABLES[schema.record])
+    same_shape = schema.schema.shape == _SHAPES[schema.record]
+    return same_shape and not _missing(source.tables, _TABLES[schema.record])
 
 
 def imputation_notes(path: Path, schema: HistogramSchema) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -43,31 +43,16 @@ _BANNER: Final = (
 
 
 @dataclass(frozen=True, eq=False)
-class Page:
-    """A whole evaluation."""
+class Page(ExhibitSheet):
+    """A whole evaluation; banner and footer follow from its standing."""
 
-    title: str
-    kicker: str
-    answer: Sequence[str]
-    facts: Sequence[tuple[str, str, str]]
-    exhibits: Sequence[Exhibit]
-    settings: Sequence[tuple[str, str]] = field(default_factory=tuple)
     standing: Confidentiality = Confidentiality.COMPARED
 
 
 def page_html(page: Page) -> str:
     """The page as HTML; nothing on it is loaded from elsewhere and nothing is a script."""
     confidential = page.standing.confidential
-    sheet = ExhibitSheet(
-        page.title,
-        page.kicker,
-        page.answer,
-        page.facts,
-        page.exhibits,
-        page.settings,
-        footer=_FOOTERS[page.standing],
-        banner=_BANNER if confidential else "",
-    )
+    sheet = replace(page, footer=_FOOTERS[page.standing], banner=_BANNER if confidential else "")
     return sheet_html(sheet, "CONFIDENTIAL: " if confidential else "", "How this evaluation was made")
 
 

@@ -418,14 +418,14 @@ def _checked(path: Path, table: pa.Table, count: str, *, withheld: bool) -> pa.T
     columns = {}
     for name in table.column_names:
         if name == count:
-            columns[name] = _whole_numbers(path, table.column(name), count, withheld=withheld)
+            columns[name] = _integers(path, table.column(name), count, withheld=withheld)
         elif name not in _NOT_KEYS:
             texts = texts_of(table.column(name))
             columns[name] = plain_codes(texts) if name.lower() in _CODES else pc.utf8_trim_whitespace(texts)
     return pa.table(columns)
 
 
-def _whole_numbers(path: Path, column: pa.ChunkedArray, count: str, *, withheld: bool) -> pa.ChunkedArray:
+def _integers(path: Path, column: pa.ChunkedArray, count: str, *, withheld: bool) -> pa.ChunkedArray:
     """Counts; None where they were withheld."""
     texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
     texts = pc.if_else(pc.equal(texts, ""), None, texts)

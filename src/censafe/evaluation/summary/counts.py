@@ -109,7 +109,7 @@ class SummarySources:
         """Code of the state of every area, that of its first block, shape (areas,)."""
         return _first_of_blocks(areas, self.states)
 
-    def whole_states(self) -> ComparedAreas:
+    def state_areas(self) -> ComparedAreas:
         """Every state as an area, by code; Puerto Rico with the others."""
         codes, place = np.unique(self.states, return_inverse=True)
         return ComparedAreas(_STATE, "", codes.astype(np.str_), place.astype(np.int32))

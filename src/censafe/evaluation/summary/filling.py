@@ -423,7 +423,7 @@ class _Filler:
 
     def _totals(self, line: Line, run: int) -> tuple[float, float]:
         """Both totals of a state, or of all states that count."""
-        states = self.sources.whole_states()
+        states = self.sources.state_areas()
         counted = self.sources.count(states, [line.request])[line.request]
         codes = states.names.astype(np.int64)
         inside = codes == int(line.options[0]) if line.options else ~np.isin(codes, self.kind.not_in)

@@ -189,7 +189,7 @@ def _one_digit_short(texts: NDArray[np.str_], layout: HistogramLayout) -> NDArra
     return short >= 0
 
 
-def whole_column(column: Any, name: str, label: str, highest: int, findings: list[Finding]) -> _Ints:
+def integer_column(column: Any, name: str, label: str, highest: int, findings: list[Finding]) -> _Ints:
     """Whole numbers from 0 to `highest`; 0 where they are not, with findings."""
     import pyarrow as pa
 

@@ -24,10 +24,10 @@ from censafe.population.blocks.areas import area_numbers, areas_from_grfc, in_or
 from censafe.population.blocks.columns import (
     batches,
     geocodes,
+    integer_column,
     parquet_columns,
     read_ahead,
     unreadable,
-    whole_column,
 )
 from censafe.population.blocks.layout import (
     MOST_COUNT,
@@ -98,7 +98,7 @@ def _counts(batch: Any, name: str, layout: HistogramLayout, schema: Schema) -> C
     cells = _cells(batch, schema, name, findings)
     records = "count" not in batch.schema.names
     ones = np.ones(len(cells), np.int64)
-    counts = ones if records else whole_column(batch.column("count"), name, "count", MOST_COUNT, findings)
+    counts = ones if records else integer_column(batch.column("count"), name, "count", MOST_COUNT, findings)
     return CellCounts(codes, cells, counts, ones, records, places, findings)
 
 
@@ -181,10 +181,10 @@ def _decoded(result: bytes) -> Iterator[CellCounts]:
 
 def _cells(batch: Any, schema: Schema, name: str, findings: list[Finding]) -> _Ints:
     if "cell" in batch.schema.names:
-        return whole_column(batch.column("cell"), name, "cell", schema.cells - 1, findings)
+        return integer_column(batch.column("cell"), name, "cell", schema.cells - 1, findings)
     cell = np.zeros(batch.num_rows, np.int64)
     for attribute in schema.attributes:
-        level = whole_column(
+        level = integer_column(
             batch.column(attribute.name), name, attribute.name, attribute.levels - 1, findings
         )
         cell = cell * attribute.levels + level
@@ -293,7 +293,7 @@ def _read_units(paths: tuple[Path, ...], layout: HistogramLayout) -> tuple[list[
         for batch in read_ahead(batches(path, (("geocode", *columns),), tuple(BLOCK_AREA_COLUMNS), findings)):
             codes.append(geocodes(batch.column("geocode"), layout, path.name, findings))
             numbers = [
-                whole_column(batch.column(name), path.name, name, MOST_COUNT, findings) for name in columns
+                integer_column(batch.column(name), path.name, name, MOST_COUNT, findings) for name in columns
             ]
             values.append(np.array(numbers, np.int64).reshape(len(columns), batch.num_rows).T)
             for kind in set(BLOCK_AREA_COLUMNS) & set(batch.schema.names):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -20,10 +20,6 @@ from censafe.model.sparse import ExactHistograms
 from censafe.population.findings import Finding, finding
 
 MOST_COUNT = 2**31 - 1
-_GQ_LEVELS = 8
-_MOST_PERSONS = 99_999
-_MOST_IN_HOUSEHOLD_1940 = 99
-_NURSING = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,38 +82,6 @@ class HistogramLayout:
         if self.schema is None or not self.least:
             return np.zeros(0, np.int32)
         return self.schema.levels_of(self.kind) if self.kinds is None else self.kinds
-
-
-_GQ_COLUMNS = tuple(f"gq{level}" for level in range(_GQ_LEVELS))
-
-
-def pl94_layout(schema: Schema, rules: Sequence[LevelRule]) -> HistogramLayout:
-    """Layout of the redistricting persons, with the occupancy of housing units beside them."""
-    nursing = schema.levels_of("hhgq") == _NURSING
-    return HistogramLayout(
-        schema=schema,
-        rules=tuple(rules),
-        unit_columns=_GQ_COLUMNS,
-        occupied=True,
-        least=(0, *(1,) * (_GQ_LEVELS - 1)),
-        most=(_MOST_PERSONS,) * _GQ_LEVELS,
-        empty=nursing & (schema.levels_of("votingage") == 0),
-        census_blocks=rules[-1].digits == 16,
-    )
-
-
-def e2e_layout(schema: Schema, rules: Sequence[LevelRule]) -> HistogramLayout:
-    """Layout of the 1940 end-to-end test: ``gq0`` counts occupied housing units, ``vacant`` the others."""
-    return HistogramLayout(
-        schema=schema,
-        rules=tuple(rules),
-        unit_columns=(*_GQ_COLUMNS, "vacant"),
-        occupied=False,
-        least=(1,) * _GQ_LEVELS,
-        most=(_MOST_IN_HOUSEHOLD_1940, *(_MOST_PERSONS,) * (_GQ_LEVELS - 1)),
-        empty=np.zeros(schema.cells, np.bool_),
-        census_blocks=False,
-    )
 
 
 @dataclass(frozen=True, eq=False)

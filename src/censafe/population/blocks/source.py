@@ -145,12 +145,6 @@ def read_block_files(
     return read_columns(records, layout, grfc, files.crosswalks, workers)
 
 
-def read_blocks(folder: Path, layout: HistogramLayout) -> BlockData:
-    """Read the blocks of a data folder with the reader of its files."""
-    others = tuple(one.name for one in layout.others)
-    return read_block_files(block_files(folder, persons=layout.schema is not None, others=others), layout)
-
-
 def _files(folder: Path, name: str) -> tuple[Path, ...]:
     """The one file of a table, or the files of one kind in a folder of its name."""
     single = [path for kind in _KINDS for path in matching_files(folder, f"{name}.{kind}") if path.is_file()]

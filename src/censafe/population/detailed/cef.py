@@ -69,7 +69,7 @@ class CefRecords:
         return self.cef.record_files
 
     @property
-    def whole_regions(self) -> bool:
+    def all_regions(self) -> bool:
         """Totals may name regions without any unit, which are left out."""
         return False
 

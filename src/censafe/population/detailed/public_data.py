@@ -98,7 +98,7 @@ class PopGroupTotals:
 
 
 def load_totals(
-    batches: Batches, areas: Areas, label: str, *, whole_regions: bool = True
+    batches: Batches, areas: Areas, label: str, *, all_regions: bool = True
 ) -> tuple[PopGroupTotals, list[Finding]]:
     """Read T1 and keep the regions of the run.
 
@@ -118,8 +118,8 @@ def load_totals(
         int(np.count_nonzero(rows)) for rows in (valid & ~inside, valid & inside & (region < 0))
     )
     findings += stated("totals.state-filter", label, outside, states=", ".join(areas.states))
-    left_out = "" if whole_regions else " are left out"
-    findings += stated("totals.unknown-region", label, unknown, warn=not whole_regions, left_out=left_out)
+    left_out = "" if all_regions else " are left out"
+    findings += stated("totals.unknown-region", label, unknown, warn=not all_regions, left_out=left_out)
     totals = PopGroupTotals(kind.astype(np.int8), region, iteration.astype(np.int32), count)
     return totals._take(valid & inside & (region >= 0)), findings
 
@@ -135,12 +135,12 @@ def _raw(batch: pa.RecordBatch, faults: dict[str, int], null_text: str) -> NDArr
     number = np.array([int(text) if _is_region(text) else -1 for text in ids])[id_of]
     number[(kind == _USA) & (number != 1)] = -1
     iteration = np.array([group.number(text) for text in groups])[group_of]
-    integral = np.array([_is_whole(text) for text in totals])[total_of]
+    integral = np.array([_is_integer(text) for text in totals])[total_of]
     for name, bad in zip(faults, (number < 0, kind < 0, iteration < 0, ~integral), strict=True):
         faults[name] += int(np.count_nonzero(bad))
     width = np.array([len(text) for text in ids])[id_of]
     state = np.array([int(text[:2]) if _is_region(text) else 0 for text in ids])[id_of]
-    count = np.array([int(text) if _is_whole(text) else 0 for text in totals], np.int64)[total_of]
+    count = np.array([int(text) if _is_integer(text) else 0 for text in totals], np.int64)[total_of]
     return np.stack([kind, number, width, state, iteration, count])
 
 
@@ -148,7 +148,7 @@ def _is_region(text: str) -> bool:
     return len(text) in _WIDTHS and text.isascii() and text.isdecimal()
 
 
-def _is_whole(text: str) -> bool:
+def _is_integer(text: str) -> bool:
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdecimal() and len(digits) <= 15
 

@@ -196,7 +196,7 @@ class _Files:
         return self.tables[self.name].paths
 
     @property
-    def whole_regions(self) -> bool:
+    def all_regions(self) -> bool:
         return self.unit_list is None
 
     def areas(self, con: duckdb.DuckDBPyConnection, states: tuple[str, ...]) -> tuple[Areas, list[Finding]]:
@@ -265,16 +265,16 @@ class SafetabSource:
                 examples=most_examples,
             )
         findings += batches.findings
-        places = "GRF-C" if self._source.whole_regions else self.labels["blocks"]
+        places = "GRF-C" if self._source.all_regions else self.labels["blocks"]
         findings += record_findings(
             label, fields, loaded, scope.max_race_codes, scope.missing_blocks, self.states,
             strict=checks == "strict", blocks=places,
         )  # fmt: skip
         totals, total_batches = None, self._source.totals(con)
         if total_batches is not None:
-            whole_regions = self._source.whole_regions and scope.missing_blocks == "fail"
+            all_regions = self._source.all_regions and scope.missing_blocks == "fail"
             totals, problems = load_totals(
-                total_batches, areas, self.labels["totals"], whole_regions=whole_regions
+                total_batches, areas, self.labels["totals"], all_regions=all_regions
             )
             findings += problems
         findings += mismatch_findings(label, areas, loaded, totals, self.labels.get("totals", ""))

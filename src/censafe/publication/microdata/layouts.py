@@ -111,7 +111,7 @@ class MicrodataLayout:
         return sum(column.geocode for column in self.columns)
 
     @cached_property
-    def shown(self) -> HistogramSchema:
+    def row_schema(self) -> HistogramSchema:
         """The schema of the records as rows show them, with the levels that are told apart."""
         return self.schema if self.split is None else _with_split_levels(self.schema, self.split)
 
@@ -119,13 +119,13 @@ class MicrodataLayout:
     def cells(self) -> int:
         """Number of cells of a row: those of the records, then one for added units or those beside; or the kinds of unit."""
         more = bool(self.added) if self.beside is None else len(self.beside.cells)
-        return self.kinds or self.shown.schema.cells + more
+        return self.kinds or self.row_schema.schema.cells + more
 
     def answers(self, column: MicrodataColumn) -> _Labels:
         """Which code a column shows for every cell of a row, shape (cells,)."""
         if self.kinds:
             return np.arange(self.kinds, dtype=np.int32)
-        own = _labels(self.shown, column)
+        own = _labels(self.row_schema, column)
         if self.beside is not None and column.beside is not None:
             first = np.int32(len(column.codes) - len(column.beside.codes))
             return np.append(own, first + _labels(self.beside.schema, column.beside)[self.beside.cells])

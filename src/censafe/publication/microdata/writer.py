@@ -164,7 +164,7 @@ def _places(layout: MicrodataLayout, companion: CompanionRows) -> _Places:
     row = np.full(companion.schema.schema.cells, -1, np.int32)
     row[companion.cells] = np.arange(len(companion.cells))
     part = np.full(len(row), -1, np.int32)
-    cells = layout.shown.schema.cells
+    cells = layout.row_schema.schema.cells
     if layout.split is None:
         return _Places(1, 1, -1, 1, cells, row, part)
     label = companion.schema.grouped(CellGroups(layout.split.by)).label

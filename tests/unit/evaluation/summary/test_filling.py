@@ -335,7 +335,7 @@ def test_every_number_stands_once_in_the_long_frame() -> None:
 
 def test_requests_that_nothing_can_answer_are_refused_where_they_are_counted() -> None:
     sources = every_list()
-    areas = sources.whole_states()
+    areas = sources.state_areas()
     with pytest.raises(ValueError, match="needs SEX"):
         sources.count(areas, [SummaryRequest("person", ("female",))])
     assert len(BLOCKS) - 1 == int((sources.states == 44).sum())

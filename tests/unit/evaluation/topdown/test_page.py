@@ -28,7 +28,9 @@ def page(standing: Confidentiality = Confidentiality.COMPARED) -> Page:
         how=["Counted."],
         files=["errors.csv"],
     )
-    return Page("Title", "Kind", ["Answer."], [("Runs", "2", "draws")], [exhibit], [("Seed", "0")], standing)
+    return Page(
+        "Title", "Kind", ["Answer."], [("Runs", "2", "draws")], [exhibit], [("Seed", "0")], standing=standing
+    )
 
 
 def test_the_question_comes_first_then_figure_table_and_how() -> None:

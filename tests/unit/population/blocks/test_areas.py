@@ -10,9 +10,9 @@ from censafe.errors import DataError
 from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.spines.tree import PL94_PR
 from censafe.population.blocks.areas import areas_from_grfc
-from censafe.population.blocks.layout import BlockData, pl94_layout
-from censafe.population.blocks.source import read_blocks
+from censafe.population.blocks.layout import BlockData
 from censafe.population.synthetic.blocks import synthesize_histograms
+from support.block_layouts import pl94_layout, read_blocks
 from support.histograms import PL94, units_table, write_table
 from support.shared import shared_data
 

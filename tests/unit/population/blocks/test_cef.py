@@ -8,9 +8,9 @@ import pytest
 from censafe.errors import DataError
 from censafe.geography.spines.tree import E2E_1940, PL94_PR
 from censafe.population.blocks.cef_kernels import KIND_OF_GQ
-from censafe.population.blocks.layout import BlockData, e2e_layout, pl94_layout
-from censafe.population.blocks.source import read_blocks
+from censafe.population.blocks.layout import BlockData
 from censafe.population.files import lines
+from support.block_layouts import e2e_layout, pl94_layout, read_blocks
 from support.fixed_width import GRFC_HEADER, person_2020, unit_2020, write_lines
 from support.histograms import E2E, PL94, dense, flat_index
 from support.shipped_levels import gq_types

@@ -10,12 +10,11 @@ from censafe.errors import CensafeError, DataError, StorageError
 from censafe.geography.files import column_names, read_table
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US, LevelRule
 from censafe.population.blocks.columns import batches
-from censafe.population.blocks.layout import e2e_layout, pl94_layout
-from censafe.population.blocks.source import read_blocks
 from censafe.population.files.delimited import csv_relation
 from censafe.population.files.relation import TableFiles
 from censafe.population.findings import Finding
 from censafe.publication.measurements.geography import read_exact_totals
+from support.block_layouts import e2e_layout, pl94_layout, read_blocks
 from support.histograms import E2E, PL94, dense, flat_index, units_table, write_table
 from support.shared import shared_data
 from support.topdown_shared import tract_counts, write_illinois

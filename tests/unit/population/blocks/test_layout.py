@@ -15,14 +15,14 @@ from censafe.geography.spines.tree import E2E_1940, PL94_US
 from censafe.population.blocks import cef, cef_kernels, ipums
 from censafe.population.blocks import ipums as ipums_kernels
 from censafe.population.blocks.ipums import read_ipums
-from censafe.population.blocks.layout import BlockData, e2e_layout, pl94_layout
-from censafe.population.blocks.source import read_blocks
+from censafe.population.blocks.layout import BlockData
 from censafe.population.files import fixed_width as field_kernels
 from censafe.population.files import lines as line_kernels
 from censafe.population.synthetic import areas, block_kernels, fixed_width
 from censafe.population.synthetic import blocks as histograms
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.population.synthetic.fixed_width import synthesize_fixed
+from support.block_layouts import e2e_layout, pl94_layout, read_blocks
 from support.fixed_width import home_1940, person_1940, person_2020, unit_2020, write_lines
 from support.histograms import E2E, PL94, dense
 from support.same_population import write_histograms

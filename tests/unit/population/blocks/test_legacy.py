@@ -15,9 +15,8 @@ from censafe.geography.spines.tree import E2E_1940, PL94_PR
 from censafe.population.blocks.cef import find_cef
 from censafe.population.blocks.imputation import impute_quarters
 from censafe.population.blocks.ipums import find_ipums
-from censafe.population.blocks.layout import e2e_layout, pl94_layout
 from censafe.population.blocks.legacy import find_legacy, read_legacy
-from censafe.population.blocks.source import read_blocks
+from support.block_layouts import e2e_layout, pl94_layout, read_blocks
 from support.histograms import E2E, PL94, dense
 from support.shared import shared_data
 

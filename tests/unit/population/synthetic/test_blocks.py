@@ -11,12 +11,11 @@ from click.testing import CliRunner
 from censafe.cli.synth import command
 from censafe.errors import UsageError
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
-from censafe.population.blocks.layout import e2e_layout, pl94_layout
-from censafe.population.blocks.source import read_blocks
 from censafe.population.synthetic import areas
 from censafe.population.synthetic import blocks as histograms
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.population.synthetic.shipped import marginals
+from support.block_layouts import e2e_layout, pl94_layout, read_blocks
 from support.histograms import E2E, PL94, dense
 
 PERSONS = 643_077

@@ -97,7 +97,7 @@ def settled(
         own = slice(family.first, family.last)
         need = None if above_sums is None else (above_sums.members, above_sums.lower[parent])
         target = _target(task, rules, family, sums)
-        counts[own] = _whole_numbers(target, sums, own, family, need)
+        counts[own] = _integer_counts(target, sums, own, family, need)
         if family.p is None:
             continue
         cells, records = _with_kinds(family, kinds, counts[own].sum(axis=0), rules.allowed)
@@ -254,7 +254,7 @@ def _target(task: LevelTask, rules: CellRules, family: Family, sums: KindSums) -
     return counts
 
 
-def _whole_numbers(
+def _integer_counts(
     target: Floats,
     sums: KindSums,
     own: slice,

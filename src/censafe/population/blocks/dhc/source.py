@@ -119,10 +119,10 @@ def column_numbers(column: Any, blank: int) -> _Numbers:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         column = column.dictionary_encode()
     if not pa.types.is_dictionary(column.type):
-        return _whole(column, blank)
+        return _integers(column, blank)
     values = column.dictionary
     if pa.types.is_integer(values.type):
-        used = _whole(values, blank)
+        used = _integers(values, blank)
     else:
         used = np.array([_number(text, blank) for text in readable_texts(values)], np.int32)
     numbers = np.append(used, [blank, _NONE]).astype(np.int32)
@@ -135,7 +135,7 @@ def _places(column: Any, null: int, outside: int) -> Any:
     return np.where((places >= 0) & (places <= null), places, outside)
 
 
-def _whole(column: Any, blank: int) -> _Numbers:
+def _integers(column: Any, blank: int) -> _Numbers:
     values = column.fill_null(0).to_numpy(zero_copy_only=False)
     numbers = np.where((values >= 0) & (values <= _MOST), values, _NONE).astype(np.int32)
     if column.null_count:

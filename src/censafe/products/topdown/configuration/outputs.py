@@ -128,7 +128,7 @@ def _column(layout: MicrodataLayout, entry: Mapping[str, Any]) -> MicrodataColum
     if layout.kinds and entry.get("of") == UNIT:
         codes, answers = [*_codes(place, entry, layout.kinds), *added], layout.kinds + len(added)
         return MicrodataColumn(entry["name"], of=UNIT, codes=_even(place, codes, answers))
-    own, answers = _values_column(place, entry, layout.shown)
+    own, answers = _values_column(place, entry, layout.row_schema)
     column = replace(own, name=entry["name"])
     if layout.beside is None:
         return replace(column, codes=_even(place, [*own.codes, *added], answers + len(added)))

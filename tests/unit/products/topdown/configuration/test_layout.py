@@ -8,9 +8,10 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US, LevelRule
-from censafe.population.blocks.layout import HistogramLayout, e2e_layout, pl94_layout
+from censafe.population.blocks.layout import HistogramLayout
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.layout import histogram_layout, level_rules
+from support.block_layouts import e2e_layout, pl94_layout
 
 
 def facts(layout: HistogramLayout) -> dict[str, Any]:
