@@ -22,6 +22,8 @@ OTHER_AREAS: Final = "other_areas.csv"
 _SEVERAL: Final = ""
 """In the place of a geocode: several areas have the codes."""
 _NAMED: Final = 5
+_AFTER: Final = "\U0010ffff"
+"""Behind every character of a geocode."""
 
 
 @dataclass(frozen=True)
@@ -228,10 +230,6 @@ class AreaCodes:
                 f"{place}: {len(lost):,} codes of the level {level.name} lost their leading zeros, such as {lost[0]} for {short[lost[0]]}; allowed: codes as "
                 "text with all their characters; fix: write them again, spreadsheets drop these zeros"
             )
-
-
-_AFTER: Final = "\U0010ffff"
-"""Behind every character of a geocode."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -118,16 +118,16 @@ def _histogram(config: TopdownConfig, layout: RecordLayout, names: AttackNames) 
         raise UsageError(
             f"{config.origin} counts no persons, and persons are attacked; fix: give it a histogram of persons"
         )
-    wanted = (*names.quasi, names.target)
+    attributes = (*names.quasi, names.target)
     known = {one.name: _known(config.histogram(one.name).schema) for one in persons}
     for one in persons:
-        if set(wanted) <= set(known[one.name]):
+        if set(attributes) <= set(known[one.name]):
             return one
     every = list(dict.fromkeys(name for own in known.values() for name in own))
-    unknown = [name for name in wanted if name not in every]
+    unknown = [name for name in attributes if name not in every]
     if not unknown:
         raise UsageError(
-            f"no histogram of persons has all of {', '.join(wanted)}; allowed: attributes of one histogram: "
+            f"no histogram of persons has all of {', '.join(attributes)}; allowed: attributes of one histogram: "
             + "; ".join(f"{name}: {', '.join(own)}" for name, own in known.items())
         )
     for one in layout.histograms:

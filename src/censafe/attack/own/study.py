@@ -37,6 +37,7 @@ from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import Evaluated, write_frame
 from censafe.geography.own_codes import AREA_CODES, AreaCodes
 from censafe.model.observer import Observer
+from censafe.model.plan import Definition
 from censafe.products.topdown.census_tables.microdata_source import open_source
 from censafe.products.topdown.census_tables.own_source import OWN
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -167,12 +168,17 @@ def own_areas(schema: OwnSchema) -> AreaWords:
     )  # fmt: skip
 
 
-def own_defense(spec: str, areas: AreaWords) -> Defense:
+_CLAIMS: Final = {
+    Definition.ZCDP: "zero-concentrated differential privacy, as the plan states",
+    Definition.PURE: "pure differential privacy, as the plan states",
+}
+
+
+def own_defense(spec: str, areas: AreaWords, definition: Definition) -> Defense:
     """A defense by its name; TopDown is a finished run, or one of the same records with a test key."""
     name, _, folder = spec.partition(":")
     if name != _TOPDOWN:
         return parse_defense(spec, areas)
-    claim = "zero-concentrated differential privacy, as the plan states"
     keeps = "what the configuration publishes exactly"
     if folder:
         if not Path(folder).exists():
@@ -180,12 +186,14 @@ def own_defense(spec: str, areas: AreaWords) -> Defense:
                 f"defense {spec!r}: there is no such folder; allowed: topdown:RUN with the folder of a finished run of the same schema, or topdown alone, "
                 "which runs the configuration on the records with a test key"
             )
+        certified = (Path(folder) / "certificate.json").is_file()
+        claim = "differential privacy, as the certificate of the run states" if certified else ""
         return Defense(spec, "a finished run of TopDown", keeps, claim, _TOPDOWN, folder=Path(folder))
     return Defense(
         spec,
         "TopDown with the budget of the configuration, under a test key",
         keeps,
-        claim,
+        _CLAIMS[definition],
         _TOPDOWN,
         run=_TOPDOWN,
     )
@@ -245,7 +253,7 @@ def compare_own_defenses(
     require_defenses(specs)
     schema = OwnSchema.of(config, names)
     areas = own_areas(schema)
-    defenses = [own_defense(one, areas) for one in specs]
+    defenses = [own_defense(one, areas, config.definition) for one in specs]
     truth, codes = read_own_records(schema, data, observer)
     for defense in defenses:
         if defense.swap is not None:

@@ -28,7 +28,7 @@ def measurement_folder(path: Path, forms: KnownForms) -> Path:
         raise UsageError(
             f"{path}: the run stored no noisy measurements; fix: run it with --set noisy_measurements=stored"
         )
-    measured = any(True for depth in ("", "*/") for _ in path.glob(f"{depth}*.parquet/{CONSTRAINT}"))
+    measured = any(any(path.glob(f"{depth}*.parquet/{CONSTRAINT}")) for depth in ("", "*/"))
     source = recognize(path, forms) if path.exists() and not measured else None
     if source is not None:
         raise UsageError(

@@ -21,6 +21,7 @@ from censafe.attack.own.study import own_areas, own_defense
 from censafe.attack.reconstruction.solve import SolveChoices, reconstruct
 from censafe.errors import CensafeError, ConfigError, UsageError
 from censafe.model.observer import SilentObserver
+from censafe.model.plan import Definition
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from support.own_records import CELLS, READ, ROWS, SCHEMA, own_config, text_of
 
@@ -255,7 +256,7 @@ def test_a_geography_of_one_level_has_the_root_around_it(tmp_path: Path) -> None
     assert truth.within_levels == ("Country", "Country", "Country")
     assert truth.wider.tolist() == [0] * len(truth.blocks)
     published = perturbed_data(
-        schema.lines, truth, own_defense("threshold:2:Country=9", own_areas(schema)), 0
+        schema.lines, truth, own_defense("threshold:2:Country=9", own_areas(schema), Definition.ZCDP), 0
     )
     assert not published.tables["Country"].tables.published.any()
 
@@ -278,6 +279,18 @@ def test_a_geography_of_one_level_has_the_root_around_it(tmp_path: Path) -> None
 def test_defenses_that_an_own_schema_does_not_have(config: TopdownConfig, spec: str, words: str) -> None:
     areas = own_areas(OwnSchema.of(config, AttackNames(("age",), "sex", "Grid")))
     with pytest.raises(CensafeError) as found:
-        own_defense(spec, areas)
+        own_defense(spec, areas, config.definition)
     assert words in str(found.value)
     assert "block" not in str(found.value) or spec.startswith("merge")
+
+
+def test_topdown_claims_what_its_configuration_or_its_run_states(tmp_path: Path) -> None:
+    rho = own_config()
+    for text, claim in ((rho, "zero-concentrated"), (rho.replace("[rho]", "[epsilon]"), "pure")):
+        config = written(tmp_path, text)
+        areas = own_areas(OwnSchema.of(config, AttackNames(("age",), "sex", "Grid")))
+        assert own_defense("topdown", areas, config.definition).claim.startswith(claim)
+    finished = f"topdown:{tmp_path}"
+    assert own_defense(finished, areas, config.definition).claim == ""  # such as a run on published data
+    (tmp_path / "certificate.json").write_text("{}")
+    assert "certificate" in own_defense(finished, areas, config.definition).claim
