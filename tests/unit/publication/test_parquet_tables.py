@@ -10,7 +10,7 @@ import pytest
 from censafe.attack.reading import read_table_file
 from censafe.errors import DataError
 from censafe.geography.files import read_validated
-from censafe.population.blocks.cef_kernels import block_table
+from censafe.population.blocks.lookup import block_table
 from censafe.population.blocks.dhc.source import batches_of, column_blocks, column_numbers
 from censafe.population.findings import Finding
 from support.damaged_parquet import ROWS, write_places_outside

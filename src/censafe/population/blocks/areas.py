@@ -17,7 +17,7 @@ from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.grfc import BLOCK_AREA_COLUMNS, BLOCK_NUMBER, BlockAreas, block_codes, read_grfc
 from censafe.geography.identifiers import NO_AREA_WORDS, doubtful_blocks, no_area
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
-from censafe.population.blocks.cef_kernels import BlockTable, block_table
+from censafe.population.blocks.lookup import BlockTable, block_table
 from censafe.population.files.fixed_width import fixed_layout
 from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +17,6 @@ from censafe.geography.spines.tree import Spine
 from censafe.model.folders import matching_files
 from censafe.model.sparse import ExactHistograms
 from censafe.population.blocks.areas import in_order, read_grfc_blocks
-from censafe.population.blocks.cef_kernels import (
-    KIND_OF_GQ,
-    MOST_MAFID,
-    PERSON_RULES,
-    UNIT_RULES,
-    BlockTable,
-    UnitColumns,
-    empty_slots,
-    enter_units,
-    parse_persons,
-    parse_units,
-)
 from censafe.population.blocks.dhc.words import PERSON_WORDS, UNIT_WORDS, contradiction_findings
 from censafe.population.blocks.layout import (
     BlockData,
@@ -36,32 +26,36 @@ from censafe.population.blocks.layout import (
     no_persons,
     occupancy_of,
 )
-from censafe.population.files.fixed_width import FixedFile, fixed_layout
+from censafe.population.blocks.lookup import (
+    BlockTable,
+    count_repeated,
+    empty_slots,
+    enter_units,
+    find_units,
+    line_blocks,
+)
+from censafe.population.files.fixed_width import FixedFile, Numbers, fixed_layout
 from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
 from censafe.population.household_rules import DHC_RULES
 
 _SHAPE: Final = (8, 2, 2, 63)
 _CELLS: Final = 2016
 _KINDS: Final = 8
+_MOST_MAFID: Final = 10**9
 _UNIT, _PERSON = fixed_layout("cef_unit"), fixed_layout("cef_per")
-_LINE_FEED: Final = 10
+_UNIT_FIELDS: Final = {
+    name: _UNIT.fields[name] for name in ("RTYPE", "MAFID", "QGQTYP", "VACS", "FINAL_POP", "BCUSTATEFP")
+}
+_PERSON_FIELDS: Final = {
+    name: _PERSON.fields[name]
+    for name in ("MAFID", "QAGE", "CENHISP", "CENRACE", "QGQTYP", "RTYPE", "RELSHIP", "LIVE_ALONE")
+}
 _UNIT_WORDS: Final = UNIT_WORDS | {
     "duplicate": ("MAFID", "duplicate", "units with the number of another one", "one record a number, over all files"),
     "no-persons": ("VACS, FINAL_POP", "no-persons", "units that are not vacant and have no persons",
                    "FINAL_POP 1 or more with VACS 0"),
 }  # fmt: skip
 _Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class _Counts:
-    """Keys (block times cells, plus cell) and counts of persons; counts of units by block."""
-
-    keys: list[_Ints]
-    counts: list[_Ints]
-    units: _Ints  # (blocks, 8)
-    occupied: _Ints  # (blocks,)
-    states: NDArray[np.int8]  # (blocks,)
 
 
 def find_cef(folder: Path) -> Mapping[str, tuple[Path, ...]]:
@@ -104,26 +98,27 @@ def read_cef(
         )
     blocks = read_grfc_blocks(grfc, layout.rules)
     total = blocks.spine.leaf.nodes
-    states = (blocks.spine.leaf.codes // 10**14).astype(np.int8)
-    counts = _Counts([], [], np.zeros((total, _KINDS), np.int64), np.zeros(total, np.int64), states)
-    seen = np.zeros(MOST_MAFID // 64 + 1, np.uint64)
+    unit_counts, occupied = np.zeros((total, _KINDS), np.int64), np.zeros(total, np.int64)
+    seen = np.zeros(_MOST_MAFID // 64 + 1, np.uint64)
     problems: list[Finding] = []
+    entries = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
     for unit_path, person_path in zip(records["units"], records["persons"], strict=True):
-        units = _read_units(unit_path, blocks.table, seen, counts, problems)
-        _read_persons(person_path, unit_path, units, counts, problems)
+        units = _read_units(unit_path, blocks.table, blocks.spine, seen, problems)
+        block = np.maximum(units.block, 0).astype(np.int64)
+        unit_counts += np.bincount(block * _KINDS + units.kind, minlength=total * _KINDS).reshape(-1, _KINDS)
+        occupied += np.bincount(block[(units.kind == 0) & ~units.vacant], minlength=total)
+        entries += _read_persons(person_path, unit_path, units, problems)
     raise_if_fatal(merge_findings(problems), "Census Edited File")
-    keys, numbers = (
-        np.concatenate([np.zeros(0, np.int64), *parts]) for parts in (counts.keys, counts.counts)
-    )
+    keys, numbers = (np.concatenate(parts) for parts in zip(*entries, strict=True))
     persons = histograms_of(blocks.spine, keys, numbers, _CELLS)[0]
     problems += no_persons(records["persons"][0].name, int(persons.count.sum(dtype=np.int64)))
-    problems += total_findings(records.get("totals", ()), blocks.spine, persons, counts.units)
+    problems += total_findings(records.get("totals", ()), blocks.spine, persons, unit_counts)
     names = (records["persons"][0].name, records["units"][0].name)
-    facilities = counts.units[:, : len(layout.unit_columns)].astype(np.int32)
+    facilities = unit_counts[:, : len(layout.unit_columns)].astype(np.int32)
     if layout.schema is not None:
         problems += facility_findings(persons, facilities, layout, names)
     raise_if_fatal(merge_findings(problems), "Census Edited File")
-    occupancy = occupancy_of(blocks.spine, counts.units[:, 0], counts.occupied) if layout.occupied else None
+    occupancy = occupancy_of(blocks.spine, unit_counts[:, 0], occupied) if layout.occupied else None
     histograms = None if layout.schema is None else persons
     areas = in_order(blocks.areas, blocks.spine.leaf.codes)
     files = tuple(path for paths in records.values() for path in paths)
@@ -132,60 +127,134 @@ def read_cef(
     )
 
 
+class _Units(NamedTuple):
+    """One entry a unit."""
+
+    mafid: Numbers
+    block: Numbers  # -1 where GRF-C has none
+    kind: NDArray[np.int8]
+    vacant: NDArray[np.bool_]
+    expected: Numbers  # FINAL_POP
+
+
 def _read_units(
-    path: Path, table: BlockTable, seen: NDArray[np.uint64], counts: _Counts, problems: list[Finding]
-) -> UnitColumns:
-    bad, foreign = np.zeros(len(UNIT_RULES), np.int64), np.zeros(1, np.int64)
-    parts: list[UnitColumns] = [_empty_units(0)]
-    file = FixedFile(path, _UNIT.width)
-    for chunk in file.chunks():
-        rows = _empty_units(int(np.count_nonzero(chunk == _LINE_FEED)) + 1)
-        records = parse_units(chunk, 0, KIND_OF_GQ, table, counts.states, seen, bad, foreign, rows)
-        parts.append(UnitColumns._make(column[:records].copy() for column in rows))
-    units = UnitColumns._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
-    problems += file.findings(UNIT_RULES, _UNIT_WORDS, bad)
-    problems += contradiction_findings((path.name, path.name), (), foreign=int(foreign[0]))
-    blocks = len(counts.units)
-    block = np.maximum(units.block, 0).astype(np.int64)
-    kinds = block * _KINDS + units.kind
-    counts.units[:] += np.bincount(kinds, minlength=blocks * _KINDS).reshape(blocks, _KINDS)
-    lived = (units.kind == 0) & (units.vacant == 0)
-    counts.occupied[:] += np.bincount(block[lived], minlength=blocks)
-    return units
+    path: Path, table: BlockTable, spine: Spine, seen: NDArray[np.uint64], problems: list[Finding]
+) -> _Units:
+    """The units of a file.
+
+    Args:
+        seen: a bit for each number of a unit of this file and those before.
+    """
+    file, bad, foreign = FixedFile(path, _UNIT.width), Counter[str](), 0
+    none = np.zeros(0, np.int32)
+    parts = [_Units(none, none, np.zeros(0, np.int8), np.zeros(0, np.bool_), none)]
+    for units, broken, state in file.pieces(_UNIT_FIELDS, partial(_units, table), _WORKERS):
+        broken["duplicate"] = count_repeated(seen, units.mafid)
+        bad.update(broken)
+        foreign += _count(
+            (state >= 0) & (units.block >= 0) & (state != spine.leaf.codes[units.block] // 10**14)
+        )
+        parts.append(units)
+    problems += file.findings(_UNIT_WORDS, bad)
+    problems += contradiction_findings((path.name, path.name), (), foreign=foreign)
+    return _Units._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _empty_units(rows: int) -> UnitColumns:
-    return UnitColumns(
-        np.zeros(rows, np.int32), np.zeros(rows, np.int32), np.zeros(rows, np.int8), np.zeros(rows, np.int8),
-        np.zeros(rows, np.int32), np.zeros(rows, np.int8),
-    )  # fmt: skip
+def _units(
+    table: BlockTable, numbers: dict[str, Numbers], text: NDArray[np.uint8]
+) -> tuple[_Units, dict[str, int], Numbers]:
+    """The units of a piece of a file, how many break each rule, and the states that they name."""
+    rtype, mafid, code, vacancy, persons, state = (numbers[name] for name in _UNIT_FIELDS)
+    block = line_blocks(text, table, len(mafid))
+    kind = _UNIT_FIELDS["QGQTYP"].levels_at(code)
+    bad = {
+        "RTYPE": _UNIT_FIELDS["RTYPE"].levels_at(rtype) < 0,
+        "MAFID": mafid < 0,
+        "duplicate": np.zeros(0, np.bool_),
+        "QGQTYP": kind < 0,
+        "VACS": _UNIT_FIELDS["VACS"].levels_at(vacancy) < 0,
+        "FINAL_POP": persons < 0,
+        "OIDTB": block < 0,
+        "quarters": ((rtype == 2) & (kind > 0)) | ((rtype == 4) & (kind == 0)),
+        "vacant-quarters": (rtype == 4) & (vacancy > 0),
+        "vacant-persons": (rtype == 2) & (vacancy > 0) & (persons > 0),
+        "no-persons": (vacancy == 0) & (persons == 0),
+    }
+    units = _Units(mafid.copy(), block, np.maximum(kind, np.int8(0)), vacancy > 0, np.maximum(persons, 0))
+    return units, {rule: _count(broken) for rule, broken in bad.items()}, state
 
 
 def _read_persons(
-    path: Path, unit_path: Path, units: UnitColumns, counts: _Counts, problems: list[Finding]
-) -> None:
-    bad, doubts = np.zeros(len(PERSON_RULES), np.int64), np.zeros(2, np.int64)
+    path: Path, unit_path: Path, units: _Units, problems: list[Finding]
+) -> list[tuple[_Ints, _Ints]]:
+    """Keys of persons (block times cells, plus cell) and how many have them, of the pieces of a file."""
     slots = empty_slots(len(units.mafid))
     enter_units(slots, units.mafid)
-    met = np.zeros(len(units.mafid), np.int32)
-    file = FixedFile(path, _PERSON.width)
-    for chunk in file.chunks():
-        keys = np.zeros(int(np.count_nonzero(chunk == _LINE_FEED)) + 1, np.int64)
-        records = parse_persons(chunk, 0, KIND_OF_GQ, slots, units, met, bad, doubts, keys)
-        distinct, count = np.unique(keys[:records], return_counts=True)
-        counts.keys.append(distinct)
-        counts.counts.append(count)
-    problems += file.findings(PERSON_RULES, PERSON_WORDS, bad)
-    heads = int(np.count_nonzero((units.kind == 0) & (units.heads >= 0) & (units.heads != 1)))
-    rules = [(rule, heads) for rule in DHC_RULES if rule.name == "C4"]
+    met, heads = np.zeros(len(units.mafid), np.int32), np.zeros(len(units.mafid), np.int32)
+    related = np.zeros(
+        len(units.mafid), np.bool_
+    )  # units of which a person says what it is to the householder
+    file, bad, doubts = FixedFile(path, _PERSON.width), Counter[str](), np.zeros(2, np.int64)
+    entries = []
+    for unit, relship, counts, broken, doubted in file.pieces(
+        _PERSON_FIELDS, partial(_persons, slots, units), _WORKERS
+    ):
+        np.add.at(met, unit, 1)
+        np.add.at(heads, unit[relship == 20], 1)
+        related[unit[relship >= 0]] = True
+        entries.append(counts)
+        bad.update(broken)
+        doubts += doubted
+    problems += file.findings(PERSON_WORDS, bad)
+    rules = [
+        (rule, _count((units.kind == 0) & related & (heads != 1))) for rule in DHC_RULES if rule.name == "C4"
+    ]
     problems += contradiction_findings((path.name, unit_path.name), rules, doubts)
-    other = int(np.count_nonzero(met != units.expected))
     problems += finding(
-        unit_path.name, "FINAL_POP", "persons", other, f"units with another number of records in {path.name}",
+        unit_path.name, "FINAL_POP", "persons", _count(met != units.expected), f"units with another number of records in {path.name}",
         "as many persons as FINAL_POP says", "check that both files are whole, and copy them again",
     )  # fmt: skip
+    return entries
 
 
+def _persons(
+    slots: Numbers, units: _Units, numbers: dict[str, Numbers], text: NDArray[np.uint8]
+) -> tuple[Numbers, Numbers, tuple[_Ints, _Ints], dict[str, int], _Ints]:
+    """Of the persons of a piece of a file that have a unit: its position, what they are to the householder, and their keys and counts.
+
+    Then how many break each rule, and how many have another RTYPE and LIVE_ALONE than their unit allows.
+    """
+    mafid = numbers["MAFID"]
+    unit = np.empty(len(mafid), np.int32)
+    find_units(slots, units.mafid, mafid, unit)
+    known = (mafid >= 0) & (unit >= 0)
+    bad = {"MAFID": mafid < 0, "unit": (mafid >= 0) & (unit < 0)}
+    if not known.all():
+        numbers, unit = {name: column[known] for name, column in numbers.items()}, unit[known]
+    _, age, origin, race, code, record, relship, alone = (numbers[name] for name in _PERSON_FIELDS)
+    kind = _PERSON_FIELDS["QGQTYP"].levels_at(code).astype(np.int32)
+    inside = units.kind[unit] > 0
+    bad |= {
+        "QAGE": _PERSON_FIELDS["QAGE"].levels_at(age) < 0,
+        "CENHISP": _PERSON_FIELDS["CENHISP"].levels_at(origin) < 0,
+        "CENRACE": _PERSON_FIELDS["CENRACE"].levels_at(race) < 0,
+        "QGQTYP": kind < 0,
+        "vacant": units.vacant[unit],
+        "other-quarters": (kind >= 0) & (kind != units.kind[unit]),
+    }
+    living = np.where(inside, 0, np.where(units.expected[unit] == 1, 1, 2))
+    doubts = [(record >= 0) & (record != np.where(inside, 5, 3)), (alone >= 0) & (alone != living)]
+    cell = ((np.maximum(kind, 0) * 2 + (age >= 18)) * 2 + (origin == 2)) * 63 + np.clip(race, 1, 63) - 1
+    keys = np.maximum(units.block[unit], 0) * np.int64(_CELLS) + cell
+    rows = {rule: _count(broken) for rule, broken in bad.items()}
+    return unit, relship, np.unique(keys, return_counts=True), rows, np.array(list(map(_count, doubts)))
+
+
+def _count(rows: NDArray[np.bool_]) -> int:
+    return int(np.count_nonzero(rows))
+
+
+_WORKERS: Final = min(4, os.cpu_count() or 1)
 TOTALS: Final = ("TABBLKST", "PERSONS", "HOUSING_UNITS", "GROUP_QUARTERS")
 """Columns of a file of control totals: pipe-delimited text with a header, one row a state."""
 

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
-from censafe.population.files.lines import line_chunks
+from censafe.model.work_ahead import worked_ahead
+from censafe.population.files.lines import line_chunks, next_line
 from censafe.population.findings import Finding
 
 LayoutName = Literal["cef_unit", "cef_per", "ipums_household", "ipums_person"]
+RECORD: Final = "RECORD"
+"""The first character of a record, among its fields as numbers."""
 _LINE_FEED: Final = 10
+_AHEAD: Final = 5  # pieces of a file that are held at once
+Numbers = NDArray[np.int32]
+_Piece = TypeVar("_Piece")
 _Bytes = NDArray[np.uint8]
 _Ints = NDArray[np.int64]
 _kernel = compiled()
-
-
-class Place(NamedTuple):
-    """Where a field stands in a record, for kernels; `blank` as in :class:`FixedField`."""
-
-    start: int
-    width: int
-    blank: int
 
 
 @dataclass(frozen=True)
@@ -51,12 +49,7 @@ class FixedField:
     words: tuple[str, str, str]
     meaning: str
 
-    @property
-    def place(self) -> Place:
-        """Where it stands."""
-        return Place(self.start, self.width, self.blank)
-
-    @property
+    @cached_property
     def level_of(self) -> NDArray[np.int8]:
         """Level of every number, -1 for numbers that are not allowed; shape (10 ** width,)."""
         levels = np.full(10**self.width, -1, np.int8)
@@ -64,6 +57,10 @@ class FixedField:
             for low, high in ranges:
                 levels[low : high + 1] = level
         return levels
+
+    def levels_at(self, numbers: Numbers) -> NDArray[np.int8]:
+        """Level of each number, -1 for those that are missing or not allowed."""
+        return np.where(numbers < 0, np.int8(-1), self.level_of[numbers])
 
 
 @dataclass(frozen=True)
@@ -121,11 +118,11 @@ def field_words(layout: RecordLayout) -> dict[str, Words]:
 
 
 @_kernel
-def _digits(text: _Bytes, place: int, digits: int) -> int:
-    """A field of decimal digits, with leading blanks or zeros; -1 for anything else or only blanks."""
+def _number(text: _Bytes, place: int, width: int, blank: int) -> int:
+    """A field of decimal digits, with leading blanks or zeros; -1 for anything else, and `blank` for only blanks."""
     value = 0
     seen = False
-    for i in range(place, place + digits):
+    for i in range(place, place + width):
         character = int(text[i])
         if character == 32 and not seen:
             continue
@@ -133,31 +130,37 @@ def _digits(text: _Bytes, place: int, digits: int) -> int:
             return -1
         seen = True
         value = value * 10 + character - 48
-    return value if seen else -1
+    return value if seen else blank
 
 
 @_kernel
-def _blank(text: _Bytes, place: int, characters: int) -> bool:
-    """Whether a field holds blanks only."""
-    stop = place + characters
-    while place < stop and text[place] == 32:
-        place += 1
-    return place == stop
+def _parse(text: _Bytes, width: int, places: _Ints, out: Numbers) -> tuple[int, int]:
+    at, row, other = 0, 0, 0
+    while at < len(text):
+        length, after = next_line(text, at, width)
+        if length == width:
+            for item in range(len(places)):
+                out[item, row] = _number(text, at + places[item, 0], places[item, 1], places[item, 2])
+            out[len(places), row] = text[at]
+            row += 1
+        else:
+            other += 1
+        at = after
+    return row, other
 
 
-@_kernel
-def number_at(text: _Bytes, at: int, place: Place) -> int:
-    """Number of a field of the record at `at`; -1 where it holds none."""
-    start = at + place.start
-    if place.blank >= 0 and _blank(text, start, place.width):
-        return place.blank
-    return _digits(text, start, place.width)
+def line_numbers(
+    text: _Bytes, width: int, fields: Mapping[str, FixedField]
+) -> tuple[dict[str, Numbers], int]:
+    """Fields of whole lines as numbers, -1 where a field holds none.
 
-
-@_kernel
-def outside(levels: NDArray[np.int8], number: int) -> bool:
-    """Whether a number is missing or not allowed; `levels` is that of :meth:`FixedField.level_of`."""
-    return number < 0 or levels[number] < 0
+    Returns:
+        By name, one value a record of the right length, and as RECORD its first character; and how many lines have another length.
+    """
+    places = np.array([(field.start, field.width, field.blank) for field in fields.values()], np.int64)
+    out = np.empty((len(fields) + 1, int(np.count_nonzero(text == _LINE_FEED)) + 1), np.int32)
+    records, other = _parse(text, width, places, out)
+    return {name: out[row, :records] for row, name in enumerate((*fields, RECORD))}, other
 
 
 class FixedFile:
@@ -166,35 +169,55 @@ class FixedFile:
     def __init__(self, path: Path, width: int) -> None:
         self._path = path
         self._width = width
-        self.cut = False
+        self._cut = False
+        self._other = 0
 
-    def chunks(self) -> Iterator[_Bytes]:
-        """Chunks of lines as :func:`line_chunks` gives them.
+    @property
+    def whole(self) -> bool:
+        """Whether all lines that were read have the right length."""
+        return not self._cut and not self._other
 
-        A last line without a line feed that is shorter than a record is `cut` and left out.
+    def pieces(
+        self,
+        fields: Mapping[str, FixedField],
+        work: Callable[[dict[str, Numbers], _Bytes], _Piece],
+        workers: int,
+    ) -> Iterator[_Piece]:
+        """What several threads make of the pieces of the file, in their order.
+
+        A last line without a line feed that is shorter than a record is left out, and so are lines of another length; :meth:`findings` names them.
+
+        Args:
+            work: takes the fields of a piece as :func:`line_numbers` gives them, and its text.
         """
-        for chunk in line_chunks(self._path):
-            self.cut = chunk[-1] != _LINE_FEED and len(chunk) < self._width
-            if not self.cut:
-                yield chunk
 
-    def findings(self, rules: Sequence[str], words: Mapping[str, Words], count: _Ints) -> list[Finding]:
+        def piece(text: _Bytes) -> tuple[int, _Piece]:
+            numbers, other = line_numbers(text, self._width, fields)
+            return other, work(numbers, text)
+
+        for other, result in worked_ahead(piece, self._chunks(), workers, ahead=_AHEAD):
+            self._other += other
+            yield result
+
+    def _chunks(self) -> Iterator[_Bytes]:
+        for chunk in line_chunks(self._path):
+            self._cut = chunk[-1] != _LINE_FEED and len(chunk) < self._width
+            if not self._cut:
+                yield chunk.copy()  # of a buffer that is filled again
+
+    def findings(self, words: Mapping[str, Words], rows: Mapping[str, int]) -> list[Finding]:
         """What is wrong with the lines, once all were read.
 
         Args:
-            count: records that break each rule, shape (rules,).
+            rows: records that break each rule.
         """
         allowed = f"{self._width} characters in every line"
         length = ("", "record-length", "records of another length", allowed, "write the file again in its layout")  # fmt: skip
         cut = ("", "truncated", "the last record is cut off", allowed, "a file that was cut short must be copied again")  # fmt: skip
-        entries = [(length, int(count[0])), (cut, int(self.cut))]
-        entries += [
-            ((*words[rule], "correct the file"), rows)
-            for rule, rows in zip(rules[1:], count[1:].tolist(), strict=True)
-            if rule in words
-        ]
+        entries = [(length, self._other), (cut, int(self._cut))]
+        entries += [((*words[rule], "correct the file"), number) for rule, number in rows.items()]
         return [
-            Finding(self._path.name, column, rule, "stop", rows, problem, allowed, fix)
-            for (column, rule, problem, allowed, fix), rows in entries
-            if rows
+            Finding(self._path.name, column, rule, "stop", number, problem, allowed, fix)
+            for (column, rule, problem, allowed, fix), number in entries
+            if number
         ]

@@ -7,9 +7,9 @@ import pytest
 
 from censafe.errors import DataError
 from censafe.geography.spines.tree import E2E_1940, PL94_PR
-from censafe.population.blocks.cef_kernels import KIND_OF_GQ
 from censafe.population.blocks.layout import BlockData
 from censafe.population.files import lines
+from censafe.population.files.fixed_width import fixed_layout
 from support.block_layouts import e2e_layout, pl94_layout, read_blocks
 from support.fixed_width import GRFC_HEADER, person_2020, unit_2020, write_lines
 from support.histograms import E2E, PL94, dense, flat_index
@@ -54,7 +54,11 @@ def problems(folder: Path) -> str:
 
 def test_codes_of_group_quarters_are_those_of_the_code_table() -> None:
     expected = {int(code): kind.hhgq for kind in gq_types() for code in kind.input_codes}
-    assert {0: 0} | expected == {code: kind for code, kind in enumerate(KIND_OF_GQ.tolist()) if kind >= 0}
+    assert {0: 0} | expected == {
+        code: kind
+        for code, kind in enumerate(fixed_layout("cef_unit").fields["QGQTYP"].level_of.tolist())
+        if kind >= 0
+    }
 
 
 def test_persons_units_occupancy_and_areas(tmp_path: Path) -> None:

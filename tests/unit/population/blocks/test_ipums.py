@@ -8,10 +8,10 @@ import pytest
 
 from censafe.errors import DataError
 from censafe.geography.spines.tree import E2E_1940, PL94_US
-from censafe.population.blocks import ipums
-from censafe.population.blocks.ipums import KIND_OF_GQTYPE, read_ipums
+from censafe.population.blocks.ipums import read_ipums
 from censafe.population.blocks.layout import BlockData
 from censafe.population.files import lines
+from censafe.population.files.fixed_width import fixed_layout
 from support.block_layouts import e2e_layout, pl94_layout, read_blocks
 from support.fixed_width import home_1940, person_1940, write_lines
 from support.histograms import E2E, PL94, dense, flat_index
@@ -39,7 +39,11 @@ def cell(*levels: int) -> int:
 
 def test_kinds_of_group_quarters_are_those_of_the_code_table() -> None:
     expected = {kind.ipums1940: kind.level for kind in gq_kinds()}
-    assert expected == {code: kind for code, kind in enumerate(KIND_OF_GQTYPE) if kind >= 0}
+    assert expected == {
+        code: kind
+        for code, kind in enumerate(fixed_layout("ipums_household").fields["GQTYPE"].level_of)
+        if kind >= 0
+    }
 
 
 def test_households_quarters_and_districts_of_vacant_units(tmp_path: Path) -> None:
@@ -72,7 +76,7 @@ def test_line_ends_missing_last_line_feed_and_gzip(tmp_path: Path, ending: str) 
         assert np.array_equal(expected.facilities, actual.facilities)
 
 
-def test_chunks_and_growing_tables_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     records = [
         text
         for serial in range(1, 200)
@@ -80,7 +84,6 @@ def test_chunks_and_growing_tables_change_nothing(tmp_path: Path, monkeypatch: p
     ]
     whole = read(tmp_path, records)
     monkeypatch.setattr(lines, "CHUNK_BYTES", 1_000)
-    monkeypatch.setattr(ipums, "_FIRST_ROOM", 2)
     pieces = read(tmp_path, records)
     assert whole.spine.leaf.nodes == pieces.spine.leaf.nodes == 67
     assert np.array_equal(dense(whole.persons, 192), dense(pieces.persons, 192))

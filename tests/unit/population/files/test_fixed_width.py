@@ -10,7 +10,7 @@ import pytest
 
 from censafe.population.files import lines
 from censafe.population.files.fixed_text import stage_lines
-from censafe.population.files.fixed_width import fixed_layout, layouts_document, number_at, outside
+from censafe.population.files.fixed_width import fixed_layout, layouts_document, line_numbers
 from support.fixed_width import unit_2020
 
 NAMES = ("cef_unit", "cef_per", "ipums_household", "ipums_person")
@@ -56,11 +56,12 @@ def test_columns_of_text_are_fields_of_their_layout() -> None:
     [("501", 501, False), (" 99", 99, True), ("   ", 0, False), ("5 1", -1, True), ("50x", -1, True)],
 )
 def test_numbers_are_read_by_their_layout(text: str, number: int, bad: bool) -> None:
-    quarters = fixed_layout("cef_unit").fields["QGQTYP"]
+    layout = fixed_layout("cef_unit")
     line = np.frombuffer(unit_2020(1, 1, "B", quarters=text).encode(), np.uint8)
-    assert number == number_at(line, 0, quarters.place)
-    assert bad == outside(quarters.level_of, number)
-    assert number_at(line, 0, fixed_layout("cef_unit").fields["TEN"].place) == -1
+    numbers, other = line_numbers(line, layout.width, layout.fields)
+    quarters = numbers["QGQTYP"]
+    assert (quarters.tolist(), numbers["TEN"].tolist(), other) == ([number], [-1], 0)
+    assert bad == (layout.fields["QGQTYP"].levels_at(quarters)[0] < 0)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

@@ -17,7 +17,6 @@ from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.tree import Spine
 from censafe.model.compiled import compiled
 from censafe.model.sparse import ExactHistograms
-from censafe.population.blocks.cef_kernels import empty_slots, enter_units
 from censafe.population.blocks.dhc.kernels import (
     MEMBER_COUNTS,
     NO_TYPE,
@@ -30,7 +29,6 @@ from censafe.population.blocks.dhc.kernels import (
     UnitFields,
     count_levels,
     count_members,
-    find_units,
     recode_persons,
     recode_units,
     sum_groups,
@@ -47,6 +45,7 @@ from censafe.population.blocks.dhc.tables import (
     quarters,
 )
 from censafe.population.blocks.layout import table_histograms
+from censafe.population.blocks.lookup import empty_slots, enter_units, find_units
 from censafe.population.findings import Finding
 from censafe.population.household_rules import DHC_EMPTY_UNITS, DHC_RULES, SEVERAL_HOUSEHOLDERS, Column, Rule
 
@@ -164,6 +163,7 @@ class PersonPart:
 
 _NO_COLUMN: Final = np.zeros(0, np.int32)
 _NO_UPART: Final = 7
+_MAFID, _UNIT = PERSON_RULES.index("MAFID"), PERSON_RULES.index("unit")
 _QUARTERS: Final = 4  # RTYPE
 
 
@@ -235,7 +235,9 @@ class UnitTable:
         unit, keys = np.empty(rows, np.int32), np.empty(rows, np.int64)
         bad, edits = np.zeros(len(PERSON_RULES), np.int64), np.zeros(PERSON_SHAPE[0], np.int64)
         doubts = np.zeros(len(PERSON_DOUBTS), np.int64)
-        find_units(self._slots, self.facts, people.mafid, unit, bad)
+        find_units(self._slots, self.facts.mafid, people.mafid, unit)
+        bad[_MAFID] = np.count_nonzero(people.mafid < 0)
+        bad[_UNIT] = np.count_nonzero((people.mafid >= 0) & (unit < 0))
         recode_persons(
             person_recodes(), people, more, unit, self.facts, self.claims.head, bad, edits, doubts, keys
         )

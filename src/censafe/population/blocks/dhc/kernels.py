@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
-from censafe.population.blocks.cef_kernels import slot_of
 from censafe.population.blocks.dhc.tables import AGES, HouseholdRecodes, PersonRecodes
 
 SPOUSE_OPPOSITE, PARTNER_OPPOSITE, SPOUSE_SAME, PARTNER_SAME, OWN_CHILD_UNDER_18 = 1, 2, 4, 8, 16
@@ -126,22 +125,6 @@ class UnitFacts(NamedTuple):
     pop: _Column
     kind: NDArray[np.int8]  # hhgq25
     vacant: NDArray[np.bool_]
-
-
-@_kernel
-def find_units(slots: _Column, units: UnitFacts, mafid: _Column, position: _Column, bad: _Ints) -> None:
-    """Position of the unit of every person, -1 where there is none."""
-    mask, unit = len(slots) - 1, -1
-    for row in range(len(mafid)):
-        number = mafid[row]
-        if unit < 0 or units.mafid[unit] != number:
-            slot = slot_of(number, mask)
-            while slots[slot] >= 0 and units.mafid[slots[slot]] != number:
-                slot = (slot + 1) & mask
-            unit = slots[slot]
-        position[row] = unit
-        bad[_P_MAFID] += number < 0
-        bad[_P_UNIT] += number >= 0 and unit < 0
 
 
 @_kernel

@@ -21,7 +21,6 @@ from censafe.model.folders import matching_files, packed_words
 from censafe.model.work_ahead import worked_ahead
 from censafe.population.blocks.areas import BlockList, in_order, read_grfc_blocks
 from censafe.population.blocks.cef import find_cef, total_findings
-from censafe.population.blocks.cef_kernels import BlockTable, block_of, find_block
 from censafe.population.blocks.dhc.counts import (
     DhcData,
     PersonPart,
@@ -46,8 +45,8 @@ from censafe.population.blocks.dhc.words import (
     unit_findings,
 )
 from censafe.population.blocks.layout import no_persons
-from censafe.population.files.fixed_width import FixedFile, Place, RecordLayout, fixed_layout, number_at
-from censafe.population.files.lines import next_line
+from censafe.population.blocks.lookup import BlockTable, find_block, line_blocks
+from censafe.population.files.fixed_width import FixedFile, Numbers, RecordLayout, fixed_layout
 from censafe.population.files.parquet import readable_texts
 from censafe.population.files.relation import require_folder
 from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
@@ -57,7 +56,6 @@ _MOST: Final = 2**31 - 1
 _NONE: Final = -1
 _Bytes = NDArray[np.uint8]
 
-_Numbers = NDArray[np.int32]
 _kernel = compiled()
 
 
@@ -106,7 +104,7 @@ def _schema_problem(path: Path, schema: Any, columns: Sequence[str]) -> Finding 
                    "write the file again")  # fmt: skip
 
 
-def column_numbers(column: Any, blank: int) -> _Numbers:
+def column_numbers(column: Any, blank: int) -> Numbers:
     """A column of text or whole numbers as numbers, -1 where a value is neither.
 
     Example:
@@ -135,7 +133,7 @@ def _places(column: Any, null: int, outside: int) -> Any:
     return np.where((places >= 0) & (places <= null), places, outside)
 
 
-def _integers(column: Any, blank: int) -> _Numbers:
+def _integers(column: Any, blank: int) -> Numbers:
     values = column.fill_null(0).to_numpy(zero_copy_only=False)
     numbers = np.where((values >= 0) & (values <= _MOST), values, _NONE).astype(np.int32)
     if column.null_count:
@@ -151,7 +149,7 @@ def _number(text: str | None, blank: int) -> int:
     return min(int(stripped), _MOST) if known else _NONE
 
 
-def column_blocks(column: Any, table: BlockTable) -> _Numbers:
+def column_blocks(column: Any, table: BlockTable) -> Numbers:
     """Positions of blocks by a column of their identifiers, -1 where there is none."""
     import pyarrow as pa
 
@@ -167,61 +165,9 @@ def column_blocks(column: Any, table: BlockTable) -> _Numbers:
 
 
 @_kernel
-def _find_texts(table: BlockTable, letters: _Bytes, ends: _Numbers, blocks: _Numbers) -> None:
+def _find_texts(table: BlockTable, letters: _Bytes, ends: Numbers, blocks: Numbers) -> None:
     for row in range(len(ends) - 1):
         blocks[row] = find_block(table, letters, ends[row], ends[row + 1])
-
-
-@_kernel
-def _parse(text: _Bytes, start: int, width: int, places: _Ints, out: _Numbers) -> tuple[int, int]:
-    at, row, other = start, 0, 0
-    while at < len(text):
-        length, after = next_line(text, at, width)
-        if length == width:
-            for field in range(len(places)):
-                place = Place(places[field, 0], places[field, 1], places[field, 2])
-                out[field, row] = number_at(text, at, place)
-            row += 1
-        else:
-            other += 1
-        at = after
-    return row, other
-
-
-def line_numbers(
-    text: _Bytes, layout: RecordLayout, columns: Mapping[str, str]
-) -> tuple[dict[str, _Numbers], int]:
-    """Fields of whole lines as numbers, -1 where a field holds none.
-
-    Returns:
-        By name, one value a record of the right length; and how many lines have another length.
-    """
-    fields = [layout.fields[name] for name in columns.values()]
-    places = np.array([(field.start, field.width, field.blank) for field in fields], np.int64)
-    rows = int(np.count_nonzero(text == ord("\n"))) + 1
-    out = np.empty((len(fields), rows), np.int32)
-    records, other = _parse(text, 0, layout.width, places, out)
-    return {name: out[row, :records].copy() for row, name in enumerate(columns)}, other
-
-
-@_kernel
-def _parse_blocks(text: _Bytes, start: int, width: int, table: BlockTable, out: _Numbers) -> None:
-    at, before, row, block = start, start, 0, -1
-    while at < len(text):
-        length, after = next_line(text, at, width)
-        if length == width:
-            block = block_of(table, text, at, before, block)
-            out[row] = block
-            before = at
-            row += 1
-        at = after
-
-
-def line_blocks(text: _Bytes, layout: RecordLayout, table: BlockTable, rows: int) -> _Numbers:
-    """Positions of the blocks of units, -1 where there is none."""
-    out = np.empty(rows, np.int32)
-    _parse_blocks(text, 0, layout.width, table, out)
-    return out
 
 
 _BLANK: Final[Mapping[str, int]] = {"QGQTYP": 0, "VACS": 0}  # numbers of blanks in columns
@@ -338,9 +284,9 @@ _STATE: Final = 10**14  # what follows the state in a geocode
 class _Fields(NamedTuple):
     """Records of a piece of a file: fields as numbers by name, columns that a table may lack, and positions of the blocks of units."""
 
-    columns: Mapping[str, _Numbers]
-    more: Mapping[str, _Numbers]
-    block: _Numbers
+    columns: Mapping[str, Numbers]
+    more: Mapping[str, Numbers]
+    block: Numbers
 
 
 def _batch_fields(table: _Table, blocks: BlockTable, batch: Any) -> _Fields:
@@ -355,16 +301,11 @@ def _batch_fields(table: _Table, blocks: BlockTable, batch: Any) -> _Fields:
     return _Fields(columns, more, block)
 
 
-def _line_fields(table: _Table, blocks: BlockTable, text: _Bytes) -> tuple[_Fields, int]:
-    """Records of some lines, and how many lines have another length."""
-    numbers, other = line_numbers(
-        text, table.layout, {**table.columns, **{name: name for name in table.optional}}
-    )
+def _line_fields(table: _Table, blocks: BlockTable, numbers: dict[str, Numbers], text: _Bytes) -> _Fields:
+    """Records of some lines."""
     columns, more = ({name: numbers[name] for name in names} for names in (table.columns, table.optional))
-    block = _NO_COLUMN
-    if table is _UNITS:
-        block = line_blocks(text, table.layout, blocks, len(columns["mafid"]))
-    return _Fields(columns, more, block), other
+    block = line_blocks(text, blocks, len(numbers["mafid"])) if table is _UNITS else _NO_COLUMN
+    return _Fields(columns, more, block)
 
 
 @dataclass(eq=False)
@@ -443,17 +384,12 @@ class _Reading:
             )
             return
         file = FixedFile(path, table.layout.width)
-        wrong = 0
-        chunks = (chunk.copy() for chunk in file.chunks())
-
-        def part(chunk: _Bytes) -> tuple[int, _Piece]:
-            fields, other = _line_fields(table, blocks, chunk)
-            return other, work(fields)
-
-        for other, piece in worked_ahead(part, chunks, self.workers, ahead=_AHEAD):
-            wrong += other
-            yield piece
-        self.findings += file.findings(("length",), {}, np.array([wrong]))
+        names = {**table.columns, **{name: name for name in table.optional}}
+        fields = {name: table.layout.fields[column] for name, column in names.items()}
+        yield from file.pieces(
+            fields, lambda numbers, text: work(_line_fields(table, blocks, numbers, text)), self.workers
+        )
+        self.findings += file.findings({}, {})
 
 
 def _person_part(units: UnitTable, fields: _Fields) -> PersonPart:
