@@ -8,13 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from censafe.errors import StorageError
 from censafe.model.fetching import fetch
 from censafe.model.safe_text import csv_cell
 from censafe.population.files.relation import engine_errors
-from censafe.population.households.consistency import Check
+
+if TYPE_CHECKING:
+    from censafe.population.households.validation import Check
 
 _MOST = 1000  # keys a rule
 _HEADER = ("FILE", "COLUMN", "RULE", "MAFID")

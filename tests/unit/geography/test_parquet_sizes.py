@@ -17,7 +17,6 @@ from censafe.geography import files
 from censafe.geography.files import one_table, open_parquet, read_rows, read_table, read_validated
 from censafe.geography.geocodes import GeocodeForm
 from censafe.population.blocks.columns import batches
-from censafe.population.blocks.dhc.source import batches_of
 from censafe.population.files.parquet import parquet_relation
 from censafe.population.files.relation import TableFiles
 from censafe.publication.measurements.geography import read_geography
@@ -64,7 +63,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "table of anybody": lambda path: read_table(path, "the list"),
     "table of the attack": read_table_file,
     "histograms": lambda path: each(batches(path, (COLUMNS,), (), [])),
-    "numbers of the DHC": lambda path: each(batches_of(path, COLUMNS, [])),
+    "numbers of the DHC": lambda path: each(batches(path, (COLUMNS,), (), [], coded=True)),
     "records of households": lambda path: parquet_relation(TableFiles("persons", "parquet", (path,), "persons")),
     "records of SafeTab": lambda path: parquet_relation(TableFiles("safetab-persons", "parquet", (path,), "persons")),
     "histograms of an evaluation": lambda path: read_geocodes(path, GeocodeForm(16)),

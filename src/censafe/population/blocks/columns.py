@@ -21,7 +21,7 @@ from censafe.population.files.delimited import DELIMITER_NAMES
 from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding, finding
 
-_BATCH_ROWS = 1_000_000
+_BATCH_ROWS, _CODED_ROWS = 1_000_000, 500_000
 _CSV_BYTES = 1 << 24
 _DIGITS_15 = 15
 _COUNTY = 5
@@ -49,28 +49,51 @@ def read_ahead(parts: Iterator[_Part]) -> Iterator[_Part]:
 
 
 def batches(
-    path: Path, choices: tuple[_Names, ...], optional: _Names, findings: list[Finding]
+    path: Path, choices: tuple[_Names, ...], optional: _Names, findings: list[Finding], *, coded: bool = False
 ) -> Iterator[Any]:
-    """Record batches of a file that has the columns of one of the choices; otherwise a finding and none."""
+    """Record batches of a file that has the columns of one of the choices; otherwise a finding and none.
+
+    Args:
+        coded: whether columns are codes, text or whole numbers, of which text comes as dictionaries.
+    """
     import pyarrow as pa
 
     try:
         if path.suffix.lower() == ".csv":
             yield from _scan_csv(path, choices, optional, findings)
-        else:
-            with open_parquet(path) as file:
-                names = _chosen(path, file.schema_arrow.names, choices, optional, findings)
-                if names:
-                    yield from file.iter_batches(_BATCH_ROWS, columns=names)
-    except (
-        pa.ArrowInvalid,
-        pa.ArrowNotImplementedError,
-        UnicodeDecodeError,
-        csv.Error,
-    ):  # the last of names of columns
-        findings.append(unreadable(path))
+            return
+        with open_parquet(path) as file:
+            schema = file.schema_arrow
+        names = _chosen(path, schema.names, choices, optional, findings)
+        if coded:
+            names = _require_codes(path, schema, names, findings)
+        texts = [name for name in names if coded and pa.types.is_string(schema.field(name).type)]
+        if names:
+            with open_parquet(path, read_dictionary=texts) as file:
+                yield from file.iter_batches(_CODED_ROWS if coded else _BATCH_ROWS, columns=names)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError, csv.Error):
+        findings.append(unreadable(path))  # the last two of names of columns
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
+
+
+def _require_codes(path: Path, schema: Any, names: list[str], findings: list[Finding]) -> list[str]:
+    """The names, or none, and a finding, where columns are neither text nor whole numbers."""
+    import pyarrow as pa
+
+    wrong = []
+    for name in names:
+        kind = schema.field(name).type
+        value = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not (pa.types.is_integer(value) or pa.types.is_string(value) or pa.types.is_large_string(value)):
+            wrong.append(name)
+    if not wrong:
+        return names
+    findings.append(
+        Finding(path.name, ", ".join(wrong), "type", "stop", 0, "columns that are neither text nor whole numbers",
+                f"the columns {', '.join(names)}", _FIX)
+    )  # fmt: skip
+    return []
 
 
 def unreadable(path: Path) -> Finding:

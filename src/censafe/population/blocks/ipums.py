@@ -120,7 +120,7 @@ def _read_file(
     entries = []
     for numbers in file.pieces(_FIELDS, lambda numbers, text: numbers, min(4, os.cpu_count() or 1)):
         homes = _households(numbers, seen, bad)
-        homes = _Homes._make(map(np.concatenate, zip(last, homes, strict=True)))
+        homes = _Homes._make(map(np.concatenate, zip(*(last, homes), strict=True)))
         entries.append(_count_piece(numbers, homes, bad, hispanic9=hispanic9))
         others += int(np.count_nonzero((homes.expected >= 0)[:-1] & (homes.expected != homes.met)[:-1]))
         last = _Homes._make(column[-1:] for column in homes)

@@ -32,7 +32,6 @@ from censafe.population.findings import Finding, raise_if_fatal
 from censafe.population.households.load import (
     EXTRA_TABLES,
     MafidRange,
-    PartTables,
     Population,
     Scanned,
     load_part,
@@ -80,11 +79,23 @@ class PopulationSource:
         ]
         try:
             relations, findings = self._prepare(max_persons or _LARGE_PART)
-            tables = {name: self._scanned(relation) for name, relation in relations.items()}
+            scanned: dict[TableName, Scanned] = {}
+            for name, relation in relations.items():
+                with engine_errors(relation.label):
+                    scanned[name] = Scanned(relation, relation.scan(self._engine, self._scan_name(name)))
             most = max_persons or (_SMALL_PART if relations["persons"].clustered else _LARGE_PART)
-            for span in _ranges(tables["persons"], most):
-                loaded = load_part(self._engine, tables, self.states, span, self._prefix)
-                yield self._population(span, loaded, tuple(findings))
+            for span in _ranges(scanned["persons"], most):
+                loaded = load_part(self._engine, scanned, self.states, span, self._prefix)
+                yield Population(
+                    **{name: self._engine.table(loaded.names[name]) for name in TABLES},
+                    part=span.index,
+                    parts=span.count,
+                    states=self.states,
+                    labels=self.labels,
+                    loaded=loaded,
+                    engine=self._engine,
+                    structure=(*findings, *loaded.findings),
+                )
                 findings = []
                 with engine_errors("working tables"):
                     self._engine.drop(*names)
@@ -105,27 +116,8 @@ class PopulationSource:
                     findings += rejects
         return relations, findings
 
-    def _scanned(self, relation: Relation) -> Scanned:
-        with engine_errors(relation.label):
-            return Scanned(relation, relation.scan(self._engine, self._scan_name(relation.table)))
-
     def _scan_name(self, table: str) -> str:
         return f"{self._prefix}_files_{table}"
-
-    def _population(self, span: MafidRange, loaded: PartTables, findings: tuple[Finding, ...]) -> Population:
-        tables = {name: self._engine.table(loaded.names[name]) for name in TABLES}
-        return Population(
-            persons=tables["persons"],
-            units=tables["units"],
-            geo=tables["geo"],
-            part=span.index,
-            parts=span.count,
-            states=self.states,
-            labels=self.labels,
-            loaded=loaded,
-            engine=self._engine,
-            structure=findings + loaded.findings,
-        )
 
 
 def open_population(

@@ -1,6 +1,9 @@
 """Validation: every failure of the input in one report, with numbers of rows and never a value.
 
-Schema, domain and cross-file failures stop. The consistency rules warn, and stop under ``strict``.
+Schema, domain and cross-file failures stop. The consistency rules warn, and stop under ``strict``. All rules of a household are answered
+from one row a unit: the unit, its geo record type, and one summary of its persons.
+
+Source: specification of the PHSafe input, section 8.2.
 """
 
 from __future__ import annotations
@@ -15,17 +18,22 @@ from censafe.model.observer import unheard
 from censafe.population.files.layout import TABLES, TableName, layout
 from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal, stated
-from censafe.population.households.consistency import Check, cross_file_checks, households
-from censafe.population.households.load import FAULTS, count_value
+from censafe.population.households.load import FAULTS, Population, count_value
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from censafe.population.households.load import Population
-
 
 VALIDATION_STEPS: Final = 3
 """Fields and filters; rules between files; numbers of persons."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A finding and, lazily, the rows that caused it (a table with MAFID), when they can be named."""
+
+    finding: Finding
+    offenders: ir.Table | None
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,10 @@ def validate(
     findings = list(population.structure)
     if checks == "full":
         results = _domain_checks(population)
-        results += [Check(one, None) for one in _filter_findings(population, strict)]
+        label, loaded = population.labels["geo"], population.loaded
+        filtered = stated("phsafe.state-filter", label, loaded.outside_rows)
+        filtered += stated("phsafe.unknown-state", label, loaded.unknown_rows, warn=not strict)
+        results += [Check(one, None) for one in filtered]
         done(1)
         results += _relational_checks(population, "stop" if strict else "warn", examples is not None)
         results = [check for check in results if check.finding.rows]
@@ -149,37 +160,21 @@ def _domain_checks(population: Population) -> list[Check]:
         filled = {str(column.typed): table[str(column.typed)].count() for column in schema.stored}
         with engine_errors(population.labels[name]):
             counts = fetch(table.aggregate(**filled, ROWS=table.count())).to_pylist()[0]
-        faults = _fault_counts(population) if schema.checked else {}
-        for column in schema.columns:
-            filled_rows = (
-                counts[column.typed] if column.typed else counts["ROWS"] - faults.get(column.name, 0)
+            faults = (
+                fetch(table.group_by(FAULTS).aggregate(n=table.count())).to_pylist() if schema.checked else []
             )
-            rows = int(counts["ROWS"] - filled_rows)
-            bit = None if column.typed else 1 << schema.checked.index(column)
-            bad = table[str(column.typed)].isnull() if bit is None else (table[FAULTS] & bit) != 0
+        for column in schema.columns:
+            if column.typed:
+                rows, bad = int(counts["ROWS"] - counts[column.typed]), table[column.typed].isnull()
+            else:
+                bit = 1 << schema.checked.index(column)
+                rows = sum(int(one["n"]) for one in faults if one[FAULTS] & bit)
+                bad = (table[FAULTS] & bit) != 0
             findings = stated(
                 "records.domain", population.labels[name], rows, column=column.name, field=column
             )
             checks += [Check(one, table.filter(bad)) for one in findings]
     return checks
-
-
-def _fault_counts(population: Population) -> dict[str, int]:
-    geo = population.geo
-    with engine_errors(population.labels["geo"]):
-        rows = fetch(geo.group_by(FAULTS).aggregate(n=geo.count())).to_pylist()
-    return {
-        column.name: sum(int(row["n"]) for row in rows if row[FAULTS] & (1 << bit))
-        for bit, column in enumerate(layout("geo").checked)
-    }
-
-
-def _filter_findings(population: Population, strict: bool) -> list[Finding]:
-    label, loaded = population.labels["geo"], population.loaded
-    return [
-        *stated("phsafe.state-filter", label, loaded.outside_rows),
-        *stated("phsafe.unknown-state", label, loaded.unknown_rows, warn=not strict),
-    ]
 
 
 def _relational_checks(population: Population, severity: Severity, keep: bool) -> list[Check]:
@@ -189,13 +184,15 @@ def _relational_checks(population: Population, severity: Severity, keep: bool) -
 
     with engine_errors("consistency checks"):
         name = population.name_of("with_persons")
-        rows = households(with_persons(population.units, population.persons, population.sizes, name))
+        rows = with_persons(population.units, population.persons, population.sizes, name)
+        zeros = ("PERSONS", "NOT_HOUSEHOLD", "NOT_GQ", "HOUSEHOLDERS", "PARTNERS", "FAMILY", "FLAGS")
+        rows = rows.mutate(**{name: rows[name].fill_null(0) for name in zeros})  # of units without persons
         if keep:
             rows = population.engine.store(population.name_of("households"), rows)
         totals: dict[str, Any] = {rule.name: rule.broken(rows).sum() for rule in RULES}
         totals["ATTACHED"] = rows.PERSONS.sum()
         counts = fetch(rows.aggregate(**totals)).to_pylist()[0]
-    checks = cross_file_checks(population, attached=int(counts["ATTACHED"] or 0), severity=severity)
+    checks = _cross_file_checks(population, attached=int(counts["ATTACHED"] or 0), severity=severity)
     fix = (
         "correct the records; when this only warns, records that match no cell of a table are left out of it"
     )
@@ -205,3 +202,46 @@ def _relational_checks(population: Population, severity: Severity, keep: bool) -
             one = Finding(population.labels[rule.table], *words)
             checks.append(Check(one, rows.filter(rule.broken(rows) > 0)))
     return checks
+
+
+def _cross_file_checks(population: Population, *, attached: int, severity: Severity) -> list[Check]:
+    """Check keys between persons, units and geo, and C2.
+
+    Args:
+        attached: person rows found by joining persons to units, once for every row of units.
+    """
+    units = population.units.filter(population.units.MAFID.notnull())
+    geo = population.geo.filter(population.geo.MAFID.notnull())
+    persons = population.persons.filter(population.persons.MAFID.notnull())
+    links = population.links
+    joined, labels = units.join(geo, "MAFID"), population.labels
+    differ = stated(
+        "phsafe.C2", labels["geo"], links.kinds_differ, warn=severity == "warn", units=labels["units"]
+    )
+    checks = [Check(one, joined.filter(joined.RTYPE != joined.GEO_RTYPE)) for one in differ]
+    if not links.unique:
+        checks += _duplicates(labels["units"], units)
+        checks += _duplicates(labels["geo"], geo)
+    checks += _unmatched(labels, "units", "geo", units.anti_join(geo, "MAFID"), links.units_only)
+    checks += _unmatched(labels, "geo", "units", geo.anti_join(units, "MAFID"), links.geo_only)
+    if links.unique and count_value(population.persons.MAFID.count()) == attached:
+        return checks
+    others: tuple[tuple[TableName, ir.Table], ...] = (("units", units), ("geo", geo))
+    for other, rows in others:
+        orphans = persons.anti_join(rows, "MAFID")
+        checks += _unmatched(labels, "persons", other, orphans, count_value(orphans.count()))
+    return checks
+
+
+def _duplicates(label: str, rows: ir.Table) -> list[Check]:
+    repeated = rows.group_by("MAFID").aggregate(N=rows.count())
+    repeated = repeated.filter(repeated.N > 1)
+    total = count_value(repeated.N.sum())
+    return [Check(one, repeated) for one in stated("phsafe.duplicate-mafid", label, total)]
+
+
+def _unmatched(
+    labels: Mapping[TableName, str], table: TableName, other: TableName, offenders: ir.Table, rows: int
+) -> list[Check]:
+    findings = stated(f"phsafe.no-{other}", labels[table], rows, other=labels[other])
+    return [Check(one, offenders) for one in findings]

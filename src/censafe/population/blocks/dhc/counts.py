@@ -41,6 +41,7 @@ from censafe.population.blocks.dhc.tables import (
     UNIT_LEVELS,
     household_recodes,
     household_rules,
+    member_flags,
     person_recodes,
     quarters,
 )
@@ -245,7 +246,7 @@ class UnitTable:
 
     def add(self, part: PersonPart) -> None:
         """Count persons as members of their units."""
-        count_members(part.unit, part.fields, self.persons, self._members, self._flags)
+        count_members(part.unit, part.fields, member_flags(), self.persons, self._members, self._flags)
 
     def contradictions(self) -> list[tuple[Rule, int]]:
         """How many units break each rule of households with their persons."""

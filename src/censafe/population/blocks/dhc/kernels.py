@@ -14,10 +14,6 @@ from numpy.typing import NDArray
 from censafe.model.compiled import compiled
 from censafe.population.blocks.dhc.tables import AGES, HouseholdRecodes, PersonRecodes
 
-SPOUSE_OPPOSITE, PARTNER_OPPOSITE, SPOUSE_SAME, PARTNER_SAME, OWN_CHILD_UNDER_18 = 1, 2, 4, 8, 16
-CHILD, CHILD_IN_LAW, GRANDCHILD, PARENT = 512, 1024, 2048, 4096
-"""Those of ``household_rules``, written again because the contents of this file name the cache of its machine code."""
-
 PERSON_RULES: Final = (
     "QSEX", "QAGE", "CENHISP", "CENRACE", "RELSHIP", "QGQTYP", "MAFID", "unit", "vacant", "other-quarters", "inside",
 )  # fmt: skip
@@ -39,12 +35,6 @@ MEMBER_COUNTS: Final = (
 )
 """Persons of a household that are counted, at most 255 of each."""
 _M_HEADS, _M_PARTNERS, _M_FAMILY, _M_18, _M_60, _M_65, _M_75 = range(len(MEMBER_COUNTS))
-_OWN_UNDER_6, _OWN_OLDER, _UNDER_6, _OLDER = (
-    32,
-    64,
-    128,
-    256,
-)  # flags of children beside those of the rules of households
 NO_TYPE: Final = 15
 """HHT2 of a unit that has none."""
 (
@@ -317,43 +307,10 @@ def recode_units(
 
 
 @_kernel
-def _member_flags(relship: int, age: int) -> int:
-    """Flags of a person for the rules of households."""
-    return (
-        _couple_flags(relship) if relship <= 24 else _generation_flags(relship) | _child_flags(relship, age)
-    )
-
-
-@_kernel
-def _generation_flags(relship: int) -> int:
-    if 25 <= relship <= 27:
-        return CHILD
-    if relship == 32:
-        return CHILD_IN_LAW
-    return GRANDCHILD if relship == 30 else PARENT if relship == 29 or relship == 31 else 0
-
-
-@_kernel
-def _couple_flags(relship: int) -> int:
-    return SPOUSE_OPPOSITE if relship == 21 else PARTNER_OPPOSITE if relship == 22 else (
-        SPOUSE_SAME if relship == 23 else PARTNER_SAME if relship == 24 else 0
-    )  # fmt: skip
-
-
-@_kernel
-def _child_flags(relship: int, age: int) -> int:
-    if age >= 18:
-        return 0
-    own = relship <= 27
-    if age < 6:
-        return _UNDER_6 | (_OWN_UNDER_6 | OWN_CHILD_UNDER_18 if own else 0)
-    return _OLDER | (_OWN_OLDER | OWN_CHILD_UNDER_18 if own else 0)
-
-
-@_kernel
 def count_members(
     unit: _Column,
     people: PersonFields,
+    flags_of: NDArray[np.uint16],
     persons: _Column,
     members: NDArray[np.uint8],
     flags: NDArray[np.uint16],
@@ -362,6 +319,7 @@ def count_members(
 
     Args:
         unit: position of each person's unit, -1 for none.
+        flags_of: of persons, as tables.member_flags has them.
         members: persons of every unit by MEMBER_COUNTS, shape (units, 7).
         flags: of every unit: those of the rules of households, four of children, and four of generations.
     """
@@ -384,7 +342,7 @@ def count_members(
             if counted[kind] and members[position, kind] < 255:
                 members[position, kind] += 1
         if 20 < relship <= 36:
-            flags[position] |= _member_flags(relship, age)
+            flags[position] |= flags_of[relship, 0 if age < 6 else 1 if age < 18 else 2]
 
 
 @_kernel

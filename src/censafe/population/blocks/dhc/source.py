@@ -12,15 +12,15 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import DataError, StorageError
+from censafe.errors import DataError
 from censafe.geography.crosswalk import with_prim_keys
-from censafe.geography.files import open_parquet
 from censafe.geography.spines.tree import LevelRule
 from censafe.model.compiled import compiled
 from censafe.model.folders import matching_files, packed_words
 from censafe.model.work_ahead import worked_ahead
 from censafe.population.blocks.areas import BlockList, in_order, read_grfc_blocks
 from censafe.population.blocks.cef import find_cef, total_findings
+from censafe.population.blocks.columns import batches
 from censafe.population.blocks.dhc.counts import (
     DhcData,
     PersonPart,
@@ -51,57 +51,11 @@ from censafe.population.files.parquet import readable_texts
 from censafe.population.files.relation import require_folder
 from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
 
-_BATCH_ROWS: Final = 500_000
 _MOST: Final = 2**31 - 1
 _NONE: Final = -1
 _Bytes = NDArray[np.uint8]
 
 _kernel = compiled()
-
-
-def batches_of(
-    path: Path, columns: Sequence[str], findings: list[Finding], optional: Sequence[str] = ()
-) -> Iterator[Any]:
-    """Record batches of a Parquet file; none, and a finding, where columns are missing or it is no such file."""
-    import pyarrow as pa
-
-    try:
-        with open_parquet(path) as file:
-            schema = file.schema_arrow
-        columns = (*columns, *(name for name in optional if name in schema.names))
-        problem = _schema_problem(path, schema, columns)
-        if problem is not None:
-            findings.append(problem)
-            return
-        texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
-        with open_parquet(path, read_dictionary=texts) as file:
-            yield from file.iter_batches(_BATCH_ROWS, columns=list(columns))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
-        findings.append(
-            Finding(path.name, "", "header", "stop", 0, "the content cannot be read", "Parquet", "write the file again")
-        )  # fmt: skip
-    except OSError:
-        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
-
-
-def _schema_problem(path: Path, schema: Any, columns: Sequence[str]) -> Finding | None:
-    import pyarrow as pa
-
-    allowed = "the columns " + ", ".join(columns)
-    missing = [name for name in columns if schema.names.count(name) != 1]
-    if missing:
-        return Finding(path.name, ", ".join(missing), "header", "stop", 0, "columns missing or repeated", allowed,
-                       "write the file again")  # fmt: skip
-    wrong = []
-    for name in columns:
-        kind = schema.field(name).type
-        value = kind.value_type if pa.types.is_dictionary(kind) else kind
-        if not (pa.types.is_integer(value) or pa.types.is_string(value) or pa.types.is_large_string(value)):
-            wrong.append(name)
-    if not wrong:
-        return None
-    return Finding(path.name, ", ".join(wrong), "type", "stop", 0, "columns that are neither text nor whole numbers", allowed,
-                   "write the file again")  # fmt: skip
 
 
 def column_numbers(column: Any, blank: int) -> Numbers:
@@ -378,9 +332,9 @@ class _Reading:
         blocks = self.blocks.table
         if self.files.kind == "parquet":
             columns = (*table.columns.values(), *table.more)
-            batches = batches_of(path, columns, self.findings, table.optional)
+            rows = batches(path, (columns,), table.optional, self.findings, coded=True)
             yield from worked_ahead(
-                lambda batch: work(_batch_fields(table, blocks, batch)), batches, self.workers, ahead=_AHEAD
+                lambda batch: work(_batch_fields(table, blocks, batch)), rows, self.workers, ahead=_AHEAD
             )
             return
         file = FixedFile(path, table.layout.width)

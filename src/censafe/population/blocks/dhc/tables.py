@@ -12,6 +12,18 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.population.household_rules import (
+    CHILD,
+    CHILD_IN_LAW,
+    GRANDCHILD,
+    OWN_CHILD_UNDER_18,
+    PARENT,
+    PARTNER_OPPOSITE,
+    PARTNER_SAME,
+    SPOUSE_OPPOSITE,
+    SPOUSE_SAME,
+)
+
 PERSON_SHAPE: Final = (42, 2, 116, 2, 63)
 """relgq, sex, age, hispanic, cenrace."""
 HOUSEHOLD_SHAPE: Final = (2, 9, 2, 7, 4, 3, 522)
@@ -21,6 +33,8 @@ UNIT_LEVELS: Final = 35
 PL94_SHAPE: Final = (8, 2, 2, 63)
 """hhgq, votingage, hispanic, cenrace."""
 AGES: Final = 116
+OWN_UNDER_6, OWN_FROM_6, UNDER_6, FROM_6 = 32, 64, 128, 256
+"""Flags of children beside those of the rules of households."""
 _CODES: Final = 1000
 _AGE_ENDS: Final = (15, 25, 35, 45, 55, 60, 65, 75, 85)
 _COUPLES: Final = ("none", "married_opposite", "married_same", "cohabiting_opposite", "cohabiting_same")
@@ -135,6 +149,20 @@ def person_recodes() -> PersonRecodes:
     for level, (low, high) in _rules()["persons"].items():
         youngest[int(level)], oldest[int(level)] = low, high
     return PersonRecodes(_kinds(), youngest, oldest)
+
+
+@cache
+def member_flags() -> NDArray[np.uint16]:
+    """Flags of a person for the rules of households by RELSHIP and age (under 6, 6 to 17, 18 and over), shape (37, 3)."""
+    flags = np.zeros((37, 3), np.uint16)
+    for first, last, flag in (
+        (21, 21, SPOUSE_OPPOSITE), (22, 22, PARTNER_OPPOSITE), (23, 23, SPOUSE_SAME), (24, 24, PARTNER_SAME),
+        (25, 27, CHILD), (29, 29, PARENT), (30, 30, GRANDCHILD), (31, 31, PARENT), (32, 32, CHILD_IN_LAW),
+    ):  # fmt: skip
+        flags[first : last + 1] = flag
+    flags[25:, :2] |= np.array([UNDER_6, FROM_6], np.uint16)
+    flags[25:28, :2] |= np.array([OWN_UNDER_6, OWN_FROM_6], np.uint16) | OWN_CHILD_UNDER_18
+    return flags
 
 
 def _levels(text: str) -> list[int]:

@@ -15,8 +15,6 @@ import pytest
 from censafe.errors import DataError, StorageError
 from censafe.geography.spines.prim import prim_cuts
 from censafe.geography.spines.tree import PL94_PR
-from censafe.population import household_rules as rules
-from censafe.population.blocks.dhc import kernels
 from censafe.population.blocks.dhc.counts import PersonPart, UnitTable, recode_unit_part
 from censafe.population.blocks.dhc.kernels import PERSON_RULES, PersonFields, UnitFields
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
@@ -97,7 +95,7 @@ def test_files_hold_the_population_that_is_drawn(folders, kind):
 
 def test_workers_and_chunks_change_nothing(folders, tmp_path, monkeypatch):
     monkeypatch.setattr("censafe.population.synthetic.dhc.writing.CHUNK_PERSONS", 1_500)
-    monkeypatch.setattr("censafe.population.blocks.dhc.source._BATCH_ROWS", 1_000)
+    monkeypatch.setattr("censafe.population.blocks.columns._CODED_ROWS", 1_000)
     synthesize_dhc(tmp_path / "pieces", persons=PERSONS, states=("50",), seed=2)
     assert (tmp_path / "pieces" / "GRF-C.txt").read_bytes() == (
         folders / "parquet" / "GRF-C.txt"
@@ -418,7 +416,7 @@ def _of_four_bits(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda folder: edit_columns(folder, "persons", drop="QAGE"), "QAGE: columns missing or repeated"),
+        (lambda folder: edit_columns(folder, "persons", drop="QAGE"), "QAGE: columns missing"),
         (lambda folder: edit(folder, "units", TEN=lambda values: [1.5 for _ in values]), "neither text nor whole numbers"),
         (lambda folder: (folder / "units.parquet").write_bytes(b"no"), "the content cannot be read"),
         (lambda folder: _without_names(folder / "persons.parquet"), "persons.parquet: the content cannot be read"),
@@ -465,10 +463,3 @@ def test_every_column_of_units_is_a_field_of_the_layout():
     assert set(UNIT_COLUMNS.values()) <= set(fields)
     taken = sorted((field.start, field.start + field.width) for field in fields.values())
     assert all(end <= start for (_, end), (start, _) in pairwise(taken))
-
-
-def test_flags_of_members_are_those_of_the_rules_of_households() -> None:
-    for name in (
-        "SPOUSE_OPPOSITE", "PARTNER_OPPOSITE", "SPOUSE_SAME", "PARTNER_SAME", "OWN_CHILD_UNDER_18", "CHILD", "CHILD_IN_LAW", "GRANDCHILD", "PARENT",
-    ):  # fmt: skip
-        assert getattr(kernels, name) == getattr(rules, name)
