@@ -83,28 +83,6 @@ def test_a_form_that_one_reader_accepts_is_accepted_by_all(tmp_path: Path, form:
     assert read_crosswalk(crossed, ("district",), BLOCKS)["district"].tolist() == [28]
 
 
-@pytest.mark.parametrize("column", ["GEOID10", "GEO_ID", "geoid_20", "BLOCKID"])
-def test_columns_of_blocks_have_the_names_of_all_vintages(tmp_path: Path, column: str) -> None:
-    path = text(str)(tmp_path, "a.csv", f"{column},District\n{GEOID},28\n")
-    assert read_block_areas(path, BLOCKS, GeocodeForm(16))[0][0].codes.tolist() == ["28"]
-    assert read_area_lists(path, SPINE)[0].names.tolist() == ["28"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (b"a,b\n1,2\n1,2,3\n1,2\n1\n", r"2 rows of the list have not as many fields as the header \(2\), such as in line 3, 5;"),
-        (b"a,b\n1,\xff\n1,2\n2,\xe9\n", "2 lines of the list have bytes that are not text in UTF-8, the first is line 2;"),
-        (b"a,\xff\n1,2\n", "1 lines of the list have bytes that are not text in UTF-8, the first is line 1;"),
-        (b",a\nx,1\n", "column 1 of the list has no name; fix: name it in the header, or leave it out"),
-        (b"", "the list is empty"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_named_with_its_lines(tmp_path: Path, words: bytes, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        read_table(text(lambda _: words)(tmp_path, "a.csv", ""), "the list")
-
-
 def test_archives_hold_one_table(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:

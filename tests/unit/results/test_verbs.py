@@ -20,7 +20,7 @@ from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.intake.results import microdata_result
 from support.shared import shared_data
 
-CORPUS = Path(__file__).parents[2] / "corpus"
+CORPUS = Path(__file__).parents[2] / "corpus" / "published" / "persons-and-units" / "a"
 PERSONS = CORPUS / "2020_ppmf_person_44.csv"
 ROWS = len(PERSONS.read_text(encoding="utf-8").splitlines()) - 1
 
@@ -53,7 +53,9 @@ def packed(folder: Path) -> Path:
 
 
 def earlier(folder: Path) -> Path:
-    return Path(shutil.copy(CORPUS / "ppmf_2021_persons.csv", folder))
+    return Path(
+        shutil.copy(CORPUS.parents[1] / "vintage-of-2021" / "ppmf.csv", folder / "ppmf_2021_persons.csv")
+    )
 
 
 def legacy(folder: Path) -> Path:

@@ -12,7 +12,9 @@ from censafe.products.topdown.census_tables.microdata_source import census_forms
 from censafe.products.topdown.census_tables.replicates import make_replicates
 from censafe.results.measurements.files import measurement_folder
 
-PERSONS = Path(__file__).parents[3] / "corpus" / "2020_ppmf_person_44.csv"
+PERSONS = (
+    Path(__file__).parents[3] / "corpus" / "published" / "persons-and-units" / "a" / "2020_ppmf_person_44.csv"
+)
 
 
 def test_the_folder_of_a_run_stands_for_its_measurements(tmp_path: Path) -> None:
