@@ -17,7 +17,7 @@ from censafe.population.blocks.dhc.counts import (
     recode_unit_part,
 )
 from censafe.population.synthetic.areas import block_geocodes
-from censafe.population.synthetic.dhc.population import (
+from censafe.population.synthetic.dhc import (
     draw_dhc,
     person_numbers,
     unit_numbers,

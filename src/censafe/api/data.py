@@ -133,7 +133,7 @@ def _records(
     population: Mapping[str, Any],
 ) -> SynthReport:
     if layout in ("dhc", "dhc-cef"):
-        from censafe.population.synthetic.dhc.writing import synthesize_dhc
+        from censafe.population.synthetic.dhc import synthesize_dhc
 
         return synthesize_dhc(out, file_format="parquet" if layout == "dhc" else "fixed", **population)
     if layout in ("cef", "ipums-1940"):

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
-from censafe.population.files.fixed_width import fixed_layout
-from censafe.population.files.lines import next_line
+from censafe.population.files.fixed_width import fixed_layout, next_line
 
 _START, _LENGTH = (
     fixed_layout("cef_unit").fields["OIDTB"].start,

@@ -14,8 +14,13 @@ from numpy.typing import NDArray
 
 from censafe.errors import CensafeError
 from censafe.model.compiled import compiled
-from censafe.population.files.fixed_width import FixedField, fixed_layout, layouts_document
-from censafe.population.files.lines import line_chunks, next_line
+from censafe.population.files.fixed_width import (
+    FixedField,
+    fixed_layout,
+    layouts_document,
+    line_chunks,
+    next_line,
+)
 from censafe.population.files.relation import engine_errors, quote_text
 from censafe.population.findings import Finding
 

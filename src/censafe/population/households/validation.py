@@ -180,7 +180,7 @@ def _domain_checks(population: Population) -> list[Check]:
 def _relational_checks(population: Population, severity: Severity, keep: bool) -> list[Check]:
     """Cross-file and consistency rules; ``keep`` stores the household rows so that examples are cheap."""
     from censafe.population.household_rules import RULES
-    from censafe.population.households.summaries import with_persons
+    from censafe.population.households.load import with_persons
 
     with engine_errors("consistency checks"):
         name = population.name_of("with_persons")

@@ -8,7 +8,7 @@ import pytest
 from censafe.errors import DataError
 from censafe.geography.spines.tree import E2E_1940, PL94_PR
 from censafe.population.blocks.layout import BlockData
-from censafe.population.files import lines
+from censafe.population.files import fixed_width
 from censafe.population.files.fixed_width import fixed_layout
 from support.block_layouts import e2e_layout, pl94_layout, read_blocks
 from support.fixed_width import GRFC_HEADER, person_2020, unit_2020, write_lines
@@ -78,7 +78,7 @@ def test_persons_units_occupancy_and_areas(tmp_path: Path) -> None:
 
 def test_order_chunks_and_parts_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = read_blocks(write(tmp_path / "a"), LAYOUT)
-    monkeypatch.setattr(lines, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(fixed_width, "CHUNK_BYTES", 100)
     other = write(tmp_path / "b", UNITS[::-1], PERSONS[::-1], GRFC[::-1])
     _same(expected, read_blocks(other, LAYOUT))
     parts = tmp_path / "c"

@@ -10,7 +10,7 @@ from censafe.errors import DataError
 from censafe.geography.spines.tree import E2E_1940, PL94_US
 from censafe.population.blocks.ipums import read_ipums
 from censafe.population.blocks.layout import BlockData
-from censafe.population.files import lines
+from censafe.population.files import fixed_width
 from censafe.population.files.fixed_width import fixed_layout
 from support.block_layouts import e2e_layout, pl94_layout, read_blocks
 from support.fixed_width import home_1940, person_1940, write_lines
@@ -83,7 +83,7 @@ def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         for text in (home_1940(serial, 1, f"440010{serial % 67:04d}"), person_1940(serial))
     ]
     whole = read(tmp_path, records)
-    monkeypatch.setattr(lines, "CHUNK_BYTES", 1_000)
+    monkeypatch.setattr(fixed_width, "CHUNK_BYTES", 1_000)
     pieces = read(tmp_path, records)
     assert whole.spine.leaf.nodes == pieces.spine.leaf.nodes == 67
     assert np.array_equal(dense(whole.persons, 192), dense(pieces.persons, 192))
@@ -152,8 +152,8 @@ def test_a_record_that_is_cut_off_stops(tmp_path: Path) -> None:
 
 
 def test_a_file_without_lines_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "CHUNK_BYTES", 1_000)
-    monkeypatch.setattr(lines, "_LONGEST", 5_000)
+    monkeypatch.setattr(fixed_width, "CHUNK_BYTES", 1_000)
+    monkeypatch.setattr(fixed_width, "_LONGEST", 5_000)
     (tmp_path / "x.dat").write_bytes(b"x" * 9_000)
     with pytest.raises(DataError, match="more than 5,000 characters without a line feed"):
         read_ipums((tmp_path / "x.dat",), LAYOUT)

@@ -16,8 +16,7 @@ from censafe.population.blocks import cef, lookup
 from censafe.population.blocks.ipums import read_ipums
 from censafe.population.blocks.layout import BlockData
 from censafe.population.files import fixed_width as field_kernels
-from censafe.population.files import lines as line_kernels
-from censafe.population.synthetic import areas, block_kernels, fixed_width
+from censafe.population.synthetic import areas, fixed_width
 from censafe.population.synthetic import blocks as histograms
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.population.synthetic.fixed_width import synthesize_fixed
@@ -116,7 +115,7 @@ def test_the_command_writes_them(tmp_path: Path) -> None:
 
 WRAPPING = ("slot_of", "_key", "uniform")  # their products wrap around on purpose
 MODULES = (
-    line_kernels, field_kernels, lookup, cef, block_kernels, histograms, fixed_width,
+    field_kernels, lookup, cef, histograms, fixed_width,
 )  # fmt: skip
 
 

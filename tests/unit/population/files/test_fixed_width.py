@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.population.files import lines
+from censafe.population.files import fixed_width
 from censafe.population.files.fixed_text import stage_lines
 from censafe.population.files.fixed_width import fixed_layout, layouts_document, line_numbers
 from support.fixed_width import unit_2020
@@ -67,7 +67,7 @@ def test_numbers_are_read_by_their_layout(text: str, number: int, bad: bool) -> 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("chunk", [100, 1 << 22])
 def test_columns_of_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, chunk: int) -> None:
-    monkeypatch.setattr(lines, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(fixed_width, "CHUNK_BYTES", chunk)
     path = written(tmp_path, "\ufeff" + end.join([UNITS[0], "", UNITS[1], UNITS[2]]))
     columns, found = staged(path)
     assert found == []

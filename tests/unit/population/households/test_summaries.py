@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from censafe.model.fetching import fetch
-from censafe.population.households import summaries
+from censafe.population.households import load
 from support.typed_tables import Records, typed
 
 
@@ -36,11 +36,11 @@ def test_packed_digits_are_what_counting_every_kind_gives(backend: Any) -> None:
     persons = typed(Records([*people(1, 800, 60), *crowd], [], []), backend).persons
     known = persons.filter(persons.MAFID.notnull())
     units = known.select("MAFID").distinct()
-    plain = rows_of(summaries._counted(known))
+    plain = rows_of(load._counted(known))
     for largest in (100_000_900, 100_001_000):  # without the crowd, and with it
         few = backend.store("few", persons.filter((persons.MAFID.between(0, largest)).fill_null(True)))
-        packed = summaries.packed_summary(few, "packed")
-        summary = summaries.with_persons(units, few, packed, "summary")
+        packed = load.packed_summary(few, "packed")
+        summary = load.with_persons(units, few, packed, "summary")
         found = rows_of(summary.filter(summary.PERSONS.notnull()))
         assert [row for row in plain if row[4] < largest] == found
     assert len(plain) == 61

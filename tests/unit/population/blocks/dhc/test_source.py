@@ -26,7 +26,7 @@ from censafe.population.blocks.dhc.tables import (
 )
 from censafe.population.blocks.dhc.words import UNIT_COLUMNS
 from censafe.population.files.fixed_width import fixed_layout
-from censafe.population.synthetic.dhc.writing import synthesize_dhc
+from censafe.population.synthetic.dhc import synthesize_dhc
 from support.drawn_histograms import draw_histograms
 from support.shared import shared_data
 
@@ -94,7 +94,7 @@ def test_files_hold_the_population_that_is_drawn(folders, kind):
 
 
 def test_workers_and_chunks_change_nothing(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr("censafe.population.synthetic.dhc.writing.CHUNK_PERSONS", 1_500)
+    monkeypatch.setattr("censafe.population.synthetic.dhc.CHUNK_PERSONS", 1_500)
     monkeypatch.setattr("censafe.population.blocks.columns._CODED_ROWS", 1_000)
     synthesize_dhc(tmp_path / "pieces", persons=PERSONS, states=("50",), seed=2)
     assert (tmp_path / "pieces" / "GRF-C.txt").read_bytes() == (

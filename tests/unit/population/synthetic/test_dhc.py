@@ -11,7 +11,7 @@ import pytest
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.tables import HOUSEHOLD_SHAPE, PERSON_SHAPE, PL94_SHAPE, quarters
 from censafe.population.synthetic.areas import block_geocodes
-from censafe.population.synthetic.dhc.population import (
+from censafe.population.synthetic.dhc import (
     DhcDraw,
     draw_dhc,
     person_numbers,
