@@ -18,12 +18,13 @@ from audit.test_person_records import BLOCKS, CHILD, OTHER, ROOMER, other, popul
 from censafe.population.blocks.dhc import tables
 from censafe.products.topdown import person_questions
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.moves import paths_of, possible_paths
 from censafe.products.topdown.person_questions import (
     Release,
     answer_losses,
     household_losses,
+    paths_of,
     place_losses,
+    possible_paths,
 )
 from censafe.products.topdown.readings import attribute_losses, move_losses
 from support.person_records import (

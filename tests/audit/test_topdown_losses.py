@@ -19,7 +19,7 @@ from censafe.model import Definition
 from censafe.planning.prices.rows import LossReading
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.intake.spines import gq_patterns, level_budgets, spine_choice
-from censafe.products.topdown.moves import paths_of
+from censafe.products.topdown.person_questions import paths_of
 from censafe.products.topdown.plan import workloads
 from censafe.products.topdown.readings import attribute_losses, loss_readings
 from support.printed_losses import levels_below

@@ -20,10 +20,9 @@ from censafe.model import Definition, ExactHistograms
 from censafe.model.topdown.histograms import constraints_on
 from censafe.privacy.measure import histograms as mechanism
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.configuration.invariants import loss_within_invariants
 from censafe.products.topdown.intake.facts import declared_totals
 from censafe.products.topdown.intake.spines import gq_patterns, level_budgets, spine_choice
-from censafe.products.topdown.plan import exact_levels, workloads
+from censafe.products.topdown.plan import exact_levels, loss_within_invariants, workloads
 from support.histograms import exact_level
 from support.topdown_areas import block_codes, random_areas
 

@@ -13,7 +13,7 @@ from censafe.model.bounds import upper
 from censafe.privacy.loss.conversions import epsilons
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.configuration.level_tables import schema_text
+from censafe.products.topdown.configuration.schema_checks import schema_text
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.plan import LevelWorkload, level_costs, plan_release, workloads
 from censafe.products.topdown.planner import report

@@ -22,14 +22,12 @@ from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
 from censafe.products.run.folder import hash_files
 from censafe.products.run.options import ReadOptions, stored_names
-from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.config import TopdownConfig, require_free
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of
-from censafe.products.topdown.configuration.runnable import require_free
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.folder import RUN_FACTS
-from censafe.products.topdown.intake.intake import Loaded, PublishedIntake, open_intake
-from censafe.products.topdown.intake.production_spine import load_for_data
+from censafe.products.topdown.intake.intake import Loaded, PublishedIntake, load_for_data, open_intake
 from censafe.products.topdown.plan import configuration_of_run
 from censafe.products.topdown.rehearsal import at_loss, rehearse, rehearse_results
 from censafe.publication.manifest import Manifest, read_manifest, verify_outputs

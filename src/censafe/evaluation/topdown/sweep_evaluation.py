@@ -49,7 +49,7 @@ from censafe.evaluation.topdown.runs import (
 from censafe.model import Definition
 from censafe.privacy.loss.conversions import tight_epsilon
 from censafe.products.run.options import ReadOptions
-from censafe.products.topdown.configuration.runnable import require_free
+from censafe.products.topdown.configuration.config import require_free
 from censafe.products.topdown.plan import exact_levels
 
 _FAR: Final = 0.6

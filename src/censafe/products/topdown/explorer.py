@@ -19,11 +19,10 @@ from censafe.planning.explorer.sheets import (
 )
 from censafe.products.configuration.source import ShippedConfig
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.configuration.keys import read_document
 from censafe.products.topdown.intake.spines import load_for_plan
 from censafe.products.topdown.person_loss import possible_changes
-from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
+from censafe.products.topdown.plan import LevelWorkload, exact_figures, plan_release, workloads
 from censafe.products.topdown.planner import CONFIDENCE
 from censafe.products.topdown.readings import person_question, record_changes
 

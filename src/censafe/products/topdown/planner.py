@@ -39,9 +39,9 @@ from censafe.planning.prices.rows import PlanReport, QueryFacts, QueryShare, pla
 from censafe.planning.prices.targets import TargetQuery, Term
 from censafe.privacy.loss.conversions import epsilons
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.intake.spines import load_for_plan, load_of_unknown_run, spine_refusal
 from censafe.products.topdown.plan import (
+    exact_figures,
     level_costs,
     loss_statements,
     plan_release,

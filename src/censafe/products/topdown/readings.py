@@ -16,13 +16,16 @@ from censafe.privacy.loss.attack import MovedQuery
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.intake.spines import load_of_unknown_run
-from censafe.products.topdown.moves import Paths, move_words, moved_records, possible_paths
 from censafe.products.topdown.person_loss import Changes, Effects, known_depth, largest_changes
 from censafe.products.topdown.person_questions import (
+    Paths,
     answer_losses,
     household_losses,
     largest_place_changes,
+    move_words,
+    moved_records,
     place_losses,
+    possible_paths,
     releases_of,
 )
 from censafe.products.topdown.plan import LevelWorkload, plan_release, record_words, workloads

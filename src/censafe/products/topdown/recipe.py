@@ -23,8 +23,7 @@ from censafe.products.topdown.estimate import estimate_named_tables, re_estimate
 from censafe.products.topdown.files import named_areas, named_codes
 from censafe.products.topdown.folder import place_of
 from censafe.products.topdown.intake.equations import has_exact_sums
-from censafe.products.topdown.intake.intake import Intake, is_run_folder, open_intake
-from censafe.products.topdown.intake.production_spine import load_for_data
+from censafe.products.topdown.intake.intake import Intake, is_run_folder, load_for_data, open_intake
 from censafe.products.topdown.intake.results import (
     KnownResult,
     MicrodataResult,

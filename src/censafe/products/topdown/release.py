@@ -16,7 +16,6 @@ from censafe.model import ProtectedUnit
 from censafe.model.observer import Observer, SilentObserver
 from censafe.products.run.options import write_names
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
 from censafe.products.topdown.configuration.shipped import shipped_schemas
@@ -26,10 +25,11 @@ from censafe.products.topdown.folder import ESTIMATE_FILES, RUN_FACTS, write_fac
 from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.intake.spines import spine_document, spine_remarks
 from censafe.products.topdown.labels import COPIES
-from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.person_loss import Effects
+from censafe.products.topdown.person_questions import paths_of
 from censafe.products.topdown.plan import (
     counted_units,
+    exact_figures,
     exact_levels,
     lists_occupied,
     loss_statements,

@@ -7,8 +7,7 @@ import pytest
 
 from censafe.model.cells.levels import LevelSets
 from censafe.model.entries import Problems
-from censafe.products.topdown.configuration.level_tables import read_level_table
-from censafe.products.topdown.configuration.schema_checks import check_schemas
+from censafe.products.topdown.configuration.schema_checks import check_schemas, read_level_table
 
 SIZES = LevelSets(5, {"size": ("1", "2", "2", "3", "3"), "couple": ("no", "no", "yes", "no", "yes")})
 

@@ -7,8 +7,7 @@ import pytest
 
 from censafe.errors import CheckError, ConfigError, DataError
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.configuration.invariants import exact_figures
-from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.plan import exact_figures, plan_release
 from censafe.products.topdown.readings import attribute_losses
 from censafe.products.topdown.rehearsal import rehearse
 from support.exact_answers import HOMES, PERSONS, ZEROS, country, country_config, invariants

@@ -11,8 +11,14 @@ from censafe.planning.prices.render import plan_sentences
 from censafe.privacy.loss.promises import promise_of
 from censafe.products.configuration.source import shipped_configs
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.configuration.invariants import exact_figures
-from censafe.products.topdown.plan import level_costs, noise_law, plan_release, rows_loss, workloads
+from censafe.products.topdown.plan import (
+    exact_figures,
+    level_costs,
+    noise_law,
+    plan_release,
+    rows_loss,
+    workloads,
+)
 from censafe.products.topdown.planner import report
 
 NAMES = [config.name for config in shipped_configs("topdown")]

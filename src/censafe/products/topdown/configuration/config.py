@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import ConfigError
+from censafe.errors import ConfigError, UsageError
 from censafe.estimation.topdown.levels.joint import joint_pair
 from censafe.estimation.topdown.levels.limits import compact_form
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, query_chains
@@ -387,4 +387,21 @@ def _check_cells(
         raise ConfigError(
             f"{place}: the last pass does not tell all cells apart, so that it determines no cells; fix: measure detailed at "
             "this level, and name it in the last pass of l2"
+        )
+
+
+def require_free(config: TopdownConfig, what: str) -> None:
+    """Refuse a configuration whose histograms are held to other results, before any file is opened."""
+    causes = []
+    for histogram in config.histograms:
+        if histogram.constraints:
+            names = ", ".join(one.name for one in histogram.constraints)
+            causes.append(f"the constraints {names} of {histogram.name}")
+    causes += [
+        f"the joint estimation of {stack.name}" for stack in config.stacks if len(stack.histograms) > 1
+    ]
+    if causes:
+        raise UsageError(
+            f"{config.origin}: {what} cannot take this configuration yet, because of {'; '.join(causes)}. Nothing was read, and nothing "
+            "was spent. 'censafe run' can, 'censafe plan' shows costs and noise, and 'censafe replicate' estimates the error of a finished run."
         )

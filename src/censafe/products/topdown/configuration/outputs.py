@@ -16,12 +16,12 @@ from censafe.model.topdown.constraints import CellGroups
 from censafe.model.topdown.histograms import GeoLevel, HistogramSchema, MeasuredHistogram, OutputLayout
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import check_choice
-from censafe.products.topdown.configuration.level_tables import schema_text
 from censafe.products.topdown.configuration.schema_checks import (
     Queries,
     check_entry,
     check_schema_table,
     named_table,
+    schema_text,
 )
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.microdata.layouts import (

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from importlib import resources
 from typing import Any, Final
 
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema
-from censafe.model.cells.levels import LevelSets, LevelTable, integer
+from censafe.model.cells.levels import LevelSets, LevelTable, column_values, integer
 from censafe.model.entries import Problems, nearest
 from censafe.model.topdown.histograms import EmptyCells, Facilities, HistogramSchema, Passes, PassList
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import check_choice, listed, value_text
-from censafe.products.topdown.configuration.level_tables import read_level_table
 
+DATA: Final = resources.files("censafe.products.topdown.configuration").joinpath("data")
 _KEYS: Final = ("record", "attributes", "recodes", "zeros", "facilities")
 _FACILITY_KEYS: Final = ("attribute", "minimum", "largest", "largest_beside_total", "other_kinds")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", re.ASCII)
 _MOST_CELLS: Final = 2**31 - 1
+_LEVEL_FILE: Final = re.compile(r"[A-Za-z0-9_-]+\.csv", re.ASCII)
+
+
+def schema_text(name: str) -> str:
+    """Text of a shipped file of schemas or levels; raises OSError where there is none."""
+    return DATA.joinpath(name).read_text(encoding="utf-8")
 
 
 def check_schemas(raw: object, key: str, problems: Problems) -> dict[str, HistogramSchema]:
@@ -88,6 +96,31 @@ def _check_schema(name: str, raw: object, key: str, problems: Problems) -> Histo
     if len(problems.messages) > before:
         return None
     return HistogramSchema(schema, ProtectedUnit(record), recodes, zeros, facilities, labels, tables)
+
+
+def read_level_table(raw: object, key: str, levels: int, problems: Problems) -> LevelTable:
+    """The table of an attribute: columns with one value for every level, or a shipped CSV file with one row for every level."""
+    columns: LevelTable = {}
+    if isinstance(raw, Mapping):
+        columns = {title: column_values(values) for title, values in raw.items()}
+    elif not isinstance(raw, str) or not _LEVEL_FILE.fullmatch(raw):
+        problems.add(
+            key,
+            f"{value_text(raw)} is neither columns, such as {{ size = [1, 2] }}, nor the name of a shipped table",
+        )
+    else:
+        try:
+            titles, *rows = csv.reader(schema_text(raw).splitlines())
+            columns = dict(zip(titles, zip(*rows, strict=True), strict=True))
+        except OSError:
+            problems.add(key, f"there is no shipped table {raw}; give columns, such as {{ size = [1, 2] }}")
+    counted = tuple(map(str, range(levels)))
+    for title, values in columns.items():
+        if len(values) != levels:
+            problems.add(f"{key}.{title}", f"give {levels} values, one for each level")
+        elif title == "level" and values != counted:
+            problems.add(f"{key}.{title}", f"the column level must count from 0 to {levels - 1}")
+    return columns
 
 
 def _check_labels(

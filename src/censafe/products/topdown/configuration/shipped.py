@@ -11,8 +11,7 @@ from typing import Final
 from censafe.model.entries import Problems
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.loss.budget import parse_toml_exact
-from censafe.products.topdown.configuration.level_tables import DATA, schema_text
-from censafe.products.topdown.configuration.schema_checks import check_schemas
+from censafe.products.topdown.configuration.schema_checks import DATA, check_schemas, schema_text
 
 _RACES: Final = ("white", "black", "aian", "asian", "nhopi", "sor")
 

@@ -38,7 +38,7 @@ from censafe.population.records.reader import (
 )
 from censafe.products.run.options import ReadOptions
 from censafe.products.run.scratch import private_scratch
-from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.configuration.layout import facility_layout, histogram_layout, level_rules
 from censafe.products.topdown.configuration.shipped import major_kinds
 from censafe.products.topdown.folder import GEOGRAPHY
@@ -51,6 +51,7 @@ from censafe.products.topdown.intake.facts import (
     require_answers_met,
     run_spine,
 )
+from censafe.products.topdown.intake.spines import optimized_config, standard_reason
 from censafe.products.topdown.plan import exact_levels
 from censafe.publication.manifest import read_manifest, verify_outputs
 from censafe.publication.measurements.geography import read_geography
@@ -163,6 +164,30 @@ def open_intake(data: Path, config: TopdownConfig, options: ReadOptions) -> Inta
         return OwnIntake(data, config, options, config.read)
     kind = RecordIntake if config.reader == "records" else BlockIntake
     return kind(data, config, options)
+
+
+def load_for_data(
+    source: str | Path, overrides: Mapping[str, str], data: Path, reading: ReadOptions
+) -> TopdownConfig:
+    """A configuration on the spine that the data allow; the operator reads which one, and why.
+
+    The choice is recorded as an override of ``spine``, so that everything made from the run later takes the same.
+    """
+    config = load_config(source, overrides)
+    for warning in config.warnings:
+        reading.observer.remark(f"Warning: {warning}")
+    if not config.choices.production_spine:
+        return config
+    with open_intake(data, config, reading) as intake:
+        attribute_source = intake.attribute_source
+    chosen = optimized_config(source, config) if attribute_source else None
+    if chosen is not None:
+        reading.observer.remark(
+            f"Spine: optimized, that of the 2020 production; block attributes from {attribute_source}."
+        )
+        return chosen
+    reading.observer.remark(f"Spine: standard. {standard_reason(config, attributes=bool(attribute_source))}")
+    return load_config(source, {**config.overrides, "spine": "standard"})
 
 
 class BlockIntake(Intake):

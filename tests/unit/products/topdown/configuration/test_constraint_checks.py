@@ -13,8 +13,7 @@ from censafe.model.topdown.constraints import (
     PublishedAnswers,
 )
 from censafe.model.topdown.histograms import constraints_on
-from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.configuration.runnable import require_free
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config, require_free
 from censafe.products.topdown.plan import plan_release
 
 MINE = """

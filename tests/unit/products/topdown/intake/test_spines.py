@@ -15,7 +15,7 @@ from censafe.model.observer import SilentObserver
 from censafe.products.configuration.source import find_shipped
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.intake.production_spine import load_for_data
+from censafe.products.topdown.intake.intake import load_for_data
 from censafe.products.topdown.intake.results import MicrodataResult
 from censafe.products.topdown.intake.spines import (
     level_budgets,
