@@ -93,7 +93,7 @@ def stated(
     """
     group, _, name = rule.partition(".")
     words = _words()[group][name]
-    texts = (words[part].format_map(values) for part in ("problem", "allowed", "fix"))
+    texts = (words.get(part, "correct the file").format_map(values) for part in ("problem", "allowed", "fix"))
     severity: Severity = "warn" if warn or words.get("severity") == "warn" else "stop"
     where = column or words.get("column", ""), name, severity
     return [] if rows == 0 else [Finding(file, *where, rows or 0, *texts)]

@@ -20,7 +20,7 @@ from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.population.blocks.lookup import BlockTable, block_table
 from censafe.population.files.fixed_width import fixed_layout
 from censafe.population.files.parquet import readable_texts
-from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
+from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal, stated
 
 
 def area_numbers(
@@ -35,17 +35,13 @@ def area_numbers(
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        findings += finding(
-            file, name, "type", max(len(column), 1), "codes of areas that are not text", allowed
-        )
+        findings += stated("area.type", file, max(len(column), 1), column=name, allowed=allowed)
         return np.full(len(column), none, np.int32)
     encoded = column.fill_null("").dictionary_encode()
     texts = np.char.strip(np.array(readable_texts(encoded.dictionary), np.str_))
     numbers = np.where(no_area(texts), none, pack_geocodes(texts, digits))
     rows = encoded.indices.to_numpy()
-    findings += finding(
-        file, name, "form", int((numbers < 0)[rows].sum()), "codes of areas of another form", allowed
-    )
+    findings += stated("area.form", file, int((numbers < 0)[rows].sum()), column=name, allowed=allowed)
     return np.where(numbers < 0, none, numbers).astype(np.int32)[rows]
 
 
@@ -72,21 +68,40 @@ def in_order(columns: Mapping[str, NDArray[np.int32]], codes: NDArray[np.int64])
 def block_numbers(table: Any, file: str, findings: list[Finding]) -> NDArray[np.int64]:
     """Geocodes of 16 digits of the rows of GRF-C, as numbers; -1 where they are wrong."""
     codes = block_codes(table)
-    findings += finding(
-        file, ", ".join(BLOCK_NUMBER), "form", int((codes < 0).sum()), "codes of another form", "2, 3, 6 and 4 digits",
-        "use the GRF-C file of the 2020 tabulation geography",
-    )  # fmt: skip
-    for doubt in doubtful_blocks(codes, np.zeros(len(codes), np.bool_)):
-        findings += finding(
+    findings += stated("grfc.form", file, int((codes < 0).sum()))
+    findings += doubt_findings(file, ", ".join(BLOCK_NUMBER), codes)
+    return codes
+
+
+def doubt_findings(
+    file: str,
+    column: str,
+    codes: NDArray[np.int64],
+    short: NDArray[np.bool_] | None = None,
+    rows: Any = slice(None),
+    fix: str = "",
+) -> list[Finding]:
+    """Geocodes of blocks that are likely those of other ones.
+
+    Args:
+        codes: different geocodes, -1 for none, shape (n,).
+        short: which of them had 15 digits, shape (n,); None for none.
+        rows: place in `codes` of the geocode of each row.
+    """
+    short = np.zeros(len(codes), np.bool_) if short is None else short
+    return [
+        one
+        for doubt in doubtful_blocks(codes, short)
+        for one in finding(
             file,
-            ", ".join(BLOCK_NUMBER),
+            column,
             doubt.rule,
-            int(doubt.rows.sum()),
+            int(doubt.rows[rows].sum()),
             doubt.problem,
             doubt.allowed,
-            doubt.fix,
+            fix or doubt.fix,
         )
-    return codes
+    ]
 
 
 def areas_from_grfc(paths: tuple[Path, ...], codes: NDArray[np.int64], findings: list[Finding]) -> BlockAreas:
@@ -96,12 +111,10 @@ def areas_from_grfc(paths: tuple[Path, ...], codes: NDArray[np.int64], findings:
     known = known[order]
     name = paths[0].name
     repeated = int(np.count_nonzero((np.diff(known) == 0) & (known[1:] >= 0)))
-    findings += finding(name, ", ".join(BLOCK_NUMBER), "duplicate", repeated, "blocks given twice", "one row a block",
-                     "use the GRF-C file of the 2020 tabulation geography")  # fmt: skip
+    findings += stated("grfc.duplicate", name, repeated)
     place = np.minimum(np.searchsorted(known, codes), len(known) - 1)
     missing = int(np.count_nonzero(known[place] != codes))
-    findings += finding(name, ", ".join(BLOCK_NUMBER), "missing", missing, "blocks of the histograms that are not here",
-                     "every block of the histograms", "use the GRF-C file of the same blocks")  # fmt: skip
+    findings += stated("grfc.missing", name, missing)
     rows = order[place]
     areas = in_order({kind: column[rows] for kind, column in columns.items()}, codes)
     if areas is None:
@@ -126,18 +139,13 @@ def read_grfc_blocks(paths: tuple[Path, ...], rules: Sequence[LevelRule]) -> Blo
     findings: list[Finding] = []
     known, areas, texts = _read_blocks(paths, findings, ("OIDTABBLK",))
     name = paths[0].name
-    fix = "use the GRF-C file of the 2020 tabulation geography"
-    findings += finding(name, ", ".join(BLOCK_NUMBER), "duplicate", len(known) - len(np.unique(known)),
-                     "blocks given twice", "one row a block", fix)  # fmt: skip
+    findings += stated("grfc.duplicate", name, len(known) - len(np.unique(known)))
     raise_if_fatal(merge_findings(findings), "block file GRF-C")
     spine = build_spine(known, rules)
     table, repeated = block_table(
         np.concatenate(texts), np.searchsorted(spine.leaf.codes, known).astype(np.int32)
     )
-    raise_if_fatal(
-        finding(name, "OIDTABBLK", "duplicate", repeated, "identifiers of blocks given twice", "one block an identifier", fix),
-        "block file GRF-C",
-    )  # fmt: skip
+    raise_if_fatal(stated("identifier.duplicate", name, repeated), "block file GRF-C")
     order = np.argsort(known)
     return BlockList(spine, table, {kind: column[order] for kind, column in areas.items()})
 
@@ -168,8 +176,7 @@ def _texts(column: Any, name: str, findings: list[Finding]) -> NDArray[np.uint8]
     width = texts.dtype.itemsize
     lengths = np.char.str_len(texts)
     wrong = int(np.count_nonzero((lengths == 0) | (lengths > _BLOCK_TEXT)))
-    findings += finding(name, "OIDTABBLK", "form", wrong, "identifiers that are empty, too long or no ASCII",
-                     f"1 to {_BLOCK_TEXT} characters of ASCII", "use the GRF-C file of the 2020 tabulation geography")  # fmt: skip
+    findings += stated("identifier.form", name, wrong, width=_BLOCK_TEXT)
     out = np.zeros((len(texts), _BLOCK_TEXT), np.uint8)
     used = min(width, _BLOCK_TEXT)
     out[:, :used] = texts.view(np.uint8).reshape(len(texts), width)[:, :used]

@@ -35,7 +35,7 @@ from censafe.population.blocks.lookup import (
     line_blocks,
 )
 from censafe.population.files.fixed_width import FixedFile, Numbers, fixed_layout
-from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
+from censafe.population.findings import Finding, merge_findings, raise_if_fatal, stated
 from censafe.population.household_rules import DHC_RULES
 
 _SHAPE: Final = (8, 2, 2, 63)
@@ -210,10 +210,7 @@ def _read_persons(
         (rule, _count((units.kind == 0) & related & (heads != 1))) for rule in DHC_RULES if rule.name == "C4"
     ]
     problems += contradiction_findings((path.name, unit_path.name), rules, doubts)
-    problems += finding(
-        unit_path.name, "FINAL_POP", "persons", _count(met != units.expected), f"units with another number of records in {path.name}",
-        "as many persons as FINAL_POP says", "check that both files are whole, and copy them again",
-    )  # fmt: skip
+    problems += stated("cef.persons", unit_path.name, _count(met != units.expected), persons=path.name)
     return entries
 
 
@@ -278,15 +275,12 @@ def total_findings(
     for path in paths:
         totals = _read(path)
         foreign = int((~np.isin(totals[:, 0], known)).sum())
-        findings += finding(path.name, TOTALS[0], "unknown-state", foreign, "states that GRF-C does not have",
-                         "states of GRF-C", "take out these rows, or add the blocks of the states")  # fmt: skip
+        findings += stated("cef.unknown-state", path.name, foreign)
         rows = totals[np.isin(totals[:, 0], known)]
         place = np.searchsorted(known, rows[:, 0])
         for column, values in zip(TOTALS[1:], sums, strict=True):
             wrong = int(np.count_nonzero(values[place] != rows[:, TOTALS.index(column)]))
-            findings += finding(path.name, column, "control-total", wrong,
-                             "states whose records do not add up to the control total (rows are states)",
-                             "records that add up", "copy the Census Edited Files again, or correct the totals")  # fmt: skip
+            findings += stated("cef.control-total", path.name, wrong, column=column)
     return findings
 
 

@@ -15,18 +15,18 @@ from censafe.errors import StorageError
 from censafe.geography.files import open_parquet
 from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.grfc import BLOCK_AREA_COLUMNS
-from censafe.geography.identifiers import doubtful_blocks, known_counties
+from censafe.geography.identifiers import known_counties
+from censafe.population.blocks.areas import doubt_findings
 from censafe.population.blocks.layout import HistogramLayout
 from censafe.population.files.delimited import DELIMITER_NAMES
 from censafe.population.files.parquet import readable_texts
-from censafe.population.findings import Finding, finding
+from censafe.population.findings import Finding, stated
 
 _BATCH_ROWS, _CODED_ROWS = 1_000_000, 500_000
 _CSV_BYTES = 1 << 24
 _DIGITS_15 = 15
 _COUNTY = 5
 _SHORTEST = 2  # digits of a code that can have lost one
-_FIX = "write the file again"
 _TEXTS = ("geocode", *BLOCK_AREA_COLUMNS)
 _Ints = NDArray[np.int64]
 _Names = tuple[str, ...]
@@ -72,7 +72,7 @@ def batches(
             with open_parquet(path, read_dictionary=texts) as file:
                 yield from file.iter_batches(_CODED_ROWS if coded else _BATCH_ROWS, columns=names)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError, csv.Error):
-        findings.append(unreadable(path))  # the last two of names of columns
+        findings += unreadable(path)  # the last two of names of columns
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
 
@@ -89,17 +89,14 @@ def _require_codes(path: Path, schema: Any, names: list[str], findings: list[Fin
             wrong.append(name)
     if not wrong:
         return names
-    findings.append(
-        Finding(path.name, ", ".join(wrong), "type", "stop", 0, "columns that are neither text nor whole numbers",
-                f"the columns {', '.join(names)}", _FIX)
-    )  # fmt: skip
+    findings += stated("table.type", path.name, column=", ".join(wrong), columns=", ".join(names))
     return []
 
 
-def unreadable(path: Path) -> Finding:
+def unreadable(path: Path) -> list[Finding]:
     """What is wrong with a file whose content cannot be read."""
     allowed = "rows of numbers under a header" if path.suffix.lower() == ".csv" else "Parquet"
-    return Finding(path.name, "", "header", "stop", 0, "the content cannot be read", allowed, _FIX)
+    return stated("table.header", path.name, problem="the content cannot be read", allowed=allowed)
 
 
 def parquet_columns(
@@ -122,9 +119,7 @@ def _scan_csv(
         line = stream.readline().decode("utf-8-sig", "replace").strip()
     other = [words for mark, words in DELIMITER_NAMES.items() if mark in line and "," not in line]
     if other:
-        findings.append(
-            Finding(path.name, "", "delimiter", "stop", 0, f"the file is {other[0]}-delimited", "comma-delimited text", _FIX)
-        )  # fmt: skip
+        findings += stated("table.delimiter", path.name, name=other[0])
         return
     names = next(csv.reader([line]), [])
     columns = _chosen(path, names, choices, optional, findings)
@@ -146,16 +141,23 @@ def _chosen(
             repeated = [name for name in selection if names.count(name) > 1]
             if not repeated:
                 return selection
-            findings.append(
-                Finding(path.name, ", ".join(repeated), "header", "stop", 0, "columns repeated", "each column once", _FIX)
-            )  # fmt: skip
+            findings += stated(
+                "table.header",
+                path.name,
+                column=", ".join(repeated),
+                problem="columns repeated",
+                allowed="each column once",
+            )
             return []
     missing = [name for name in choices[-1] if name not in names]
     allowed = " or ".join(", ".join(columns) for columns in choices)
-    findings.append(
-        Finding(path.name, ", ".join(missing), "header", "stop", 0, "columns missing",
-                f"the columns {allowed}", _FIX)
-    )  # fmt: skip
+    findings += stated(
+        "table.header",
+        path.name,
+        column=", ".join(missing),
+        problem="columns missing",
+        allowed=f"the columns {allowed}",
+    )
     return []
 
 
@@ -166,9 +168,7 @@ def geocodes(column: Any, layout: HistogramLayout, name: str, findings: list[Fin
     coded = pa.types.is_dictionary(column.type)
     kind = column.type.value_type if coded else column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        findings += finding(
-            name, "geocode", "type", len(column), "geocodes that are not text", layout.form.words
-        )
+        findings += stated("geocode.type", name, len(column), allowed=layout.form.words)
         return np.full(len(column), -1, np.int64)
     if coded and not column.null_count and not column.dictionary.null_count:
         encoded = column
@@ -185,19 +185,11 @@ def geocodes(column: Any, layout: HistogramLayout, name: str, findings: list[Fin
         allowed += " (state, county, tract, block group, block), or 15 without the block group"
     rows = encoded.indices.to_numpy()
     lost = (codes < 0) & _one_digit_short(texts, layout)
-    findings += finding(
-        name, "geocode", "lost-zero", int(lost[rows].sum()), "geocodes that are one digit short; lost a leading zero?",
-        f"{allowed}, leading zeros included", "write them again as text with all their digits; spreadsheets drop leading zeros",
-    )  # fmt: skip
-    findings += finding(
-        name, "geocode", "form", int(((codes < 0) & ~lost)[rows].sum()), "geocodes of another form", allowed
-    )
+    findings += stated("geocode.lost-zero", name, int(lost[rows].sum()), allowed=allowed)
+    findings += stated("geocode.form", name, int(((codes < 0) & ~lost)[rows].sum()), allowed=allowed)
     used = np.bincount(rows, minlength=len(texts)) > 0
-    codes_used = np.where(used, codes, -1)
-    for doubt in doubtful_blocks(codes_used, short >= 0) if layout.census_codes else ():
-        findings += finding(
-            name, "geocode", doubt.rule, int(doubt.rows[rows].sum()), doubt.problem, doubt.allowed, doubt.fix
-        )
+    if layout.census_codes:
+        findings += doubt_findings(name, "geocode", np.where(used, codes, -1), short >= 0, rows)
     return codes[rows]
 
 
@@ -216,9 +208,11 @@ def integer_column(column: Any, name: str, label: str, highest: int, findings: l
     """Whole numbers from 0 to `highest`; 0 where they are not, with findings."""
     import pyarrow as pa
 
-    allowed = f"whole numbers from 0 to {highest:,}"
+    def count(rule: str, rows: int) -> None:
+        findings.extend(stated(f"number.{rule}", name, rows, column=label, highest=highest))
+
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        findings += finding(name, label, "type", max(len(column), 1), "values that are not numbers", allowed)
+        count("type", max(len(column), 1))
         return np.zeros(len(column), np.int64)
     missing = column.null_count
     values = column.fill_null(0).to_numpy(zero_copy_only=False)
@@ -228,12 +222,8 @@ def integer_column(column: Any, name: str, label: str, highest: int, findings: l
         )
         negative = (values < 0) & ~fractional
         outside = (values > highest) & ~fractional
-    findings += finding(name, label, "missing", missing, "values missing", allowed)
-    findings += finding(
-        name, label, "fractional", int(fractional.sum()), "values that are not whole", allowed
-    )
-    findings += finding(name, label, "negative", int(negative.sum()), "negative values", allowed)
-    findings += finding(
-        name, label, "domain", int(outside.sum()), "values outside the allowed range", allowed
-    )
+    count("missing", missing)
+    count("fractional", int(fractional.sum()))
+    count("negative", int(negative.sum()))
+    count("domain", int(outside.sum()))
     return np.where(fractional | negative | outside, 0, values).astype(np.int64)

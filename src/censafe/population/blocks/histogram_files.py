@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from censafe.population.blocks.layout import (
     occupancy_of,
     zero_findings,
 )
-from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
+from censafe.population.findings import Finding, merge_findings, raise_if_fatal, stated
 
 _TASK_ROWS = 4_000_000
 _BATCH_ROWS = 1_000_000
@@ -142,7 +142,7 @@ def _encoded(
                     writer.write_batch(_added(part, entries), {"words": _words(part)})
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             nothing = pa.RecordBatch.from_pylist([], schema=entries)
-            writer.write_batch(nothing, {"words": _words(_nothing([unreadable(path)]))})
+            writer.write_batch(nothing, {"words": _words(_nothing(unreadable(path)))})
     return bytes(sink.getvalue())
 
 
@@ -191,7 +191,6 @@ def _cells(batch: Any, schema: Schema, name: str, findings: list[Finding]) -> _I
     return cell
 
 
-_FIX: Final = "write the file again"
 _Ints = NDArray[np.int64]
 
 
@@ -306,21 +305,15 @@ def _read_units(paths: tuple[Path, ...], layout: HistogramLayout) -> tuple[list[
 def _unit_findings(name: str, units: _Units, layout: HistogramLayout) -> list[Finding]:
     blocks, codes = len(units.codes), units.codes
     rising = codes if bool((np.diff(codes) >= 0).all()) else np.sort(codes)
-    findings = finding(name, "geocode", "duplicate", int((np.diff(rising) == 0).sum()), "blocks given twice",
-                    "one row a block")  # fmt: skip
+    findings = stated("units.duplicate", name, int((np.diff(rising) == 0).sum()))
     for kind, column in units.areas.items():
-        findings += finding(name, kind, "header", blocks - len(column), "blocks of files that lack a column others have",
-                         "the same columns in all files of units")  # fmt: skip
+        findings += stated("units.header", name, blocks - len(column), column=kind)
     if not blocks:
-        findings.append(Finding(name, "", "header-only", "stop", 0, "there are no blocks", "one row a block",
-                             _FIX))  # fmt: skip
+        findings += stated("units.header-only", name)
     if layout.occupied:
         more = int(np.count_nonzero(units.values[:, -1] > units.values[:, 0]))
         homes = layout.unit_columns[0]
-        findings += finding(
-            name, f"occupied, {homes}", "occupied", more, "more occupied housing units than housing units",
-            f"occupied at most {homes}",
-        )  # fmt: skip
+        findings += stated("units.occupied", name, more, column=f"occupied, {homes}", homes=homes)
     return findings
 
 
@@ -340,10 +333,7 @@ def _histograms(
     for name, part in counts_of_files(paths, layout, schema, workers):
         block, foreign = blocks.find(part.codes)
         findings += part.place_findings
-        findings += finding(
-            name, "geocode", "unknown-block", int(part.rows[foreign].sum()), "blocks that the unit file does not have",
-            "blocks of the unit file", "add the block to the unit file, or correct the geocode",
-        )  # fmt: skip
+        findings += stated("histogram.unknown-block", name, int(part.rows[foreign].sum()))
         findings += part.cell_findings
         keys.append(block * schema.cells + part.cells)
         counts.append(part.counts)
@@ -355,11 +345,6 @@ def _histograms(
         blocks.spine, np.concatenate(keys), np.concatenate(counts), schema.cells
     )
     if not repeats_allowed:
-        problems += finding(
-            name, "geocode, cell", "duplicate", repeated + added, "rows with the block and cell of another row",
-            "one row for each block and cell",
-        )  # fmt: skip
-    problems += finding(
-        name, "count", "too-large", large, "counts that do not fit", f"at most {MOST_COUNT:,}"
-    )
+        problems += stated("histogram.duplicate", name, repeated + added)
+    problems += stated("histogram.too-large", name, large, most=MOST_COUNT)
     return histograms

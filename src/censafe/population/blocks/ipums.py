@@ -21,7 +21,7 @@ from censafe.population.blocks.layout import (
 )
 from censafe.population.blocks.lookup import count_repeated
 from censafe.population.files.fixed_width import RECORD, FixedFile, Numbers, field_words, fixed_layout
-from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
+from censafe.population.findings import Finding, merge_findings, raise_if_fatal, stated
 
 _CELLS: Final = 192
 _UNITS: Final = 9  # eight kinds, then vacant housing units
@@ -120,20 +120,14 @@ def _read_file(
     entries = []
     for numbers in file.pieces(_FIELDS, lambda numbers, text: numbers, min(4, os.cpu_count() or 1)):
         homes = _households(numbers, seen, bad)
-        homes = _Homes._make(map(np.concatenate, zip(*(last, homes), strict=True)))
+        homes = _Homes._make(map(np.concatenate, zip(*[last, homes], strict=True)))
         entries.append(_count_piece(numbers, homes, bad, hispanic9=hispanic9))
         others += int(np.count_nonzero((homes.expected >= 0)[:-1] & (homes.expected != homes.met)[:-1]))
         last = _Homes._make(column[-1:] for column in homes)
     short = file.whole and bool(last.met[0] < last.expected[0])
     problems += file.findings(_WORDS, bad)
-    problems += finding(
-        path.name, "NUMPREC", "truncated", int(short), "the last household has fewer persons than it says",
-        "all persons of every household", "a file that was cut short must be copied again",
-    )  # fmt: skip
-    problems += finding(
-        path.name, "NUMPREC", "persons", others, "households with another number of person records",
-        "as many persons as NUMPREC says", "check that no records are missing", "warn",
-    )  # fmt: skip
+    problems += stated("ipums.truncated", path.name, int(short))
+    problems += stated("ipums.persons", path.name, others)
     return entries
 
 

@@ -17,7 +17,7 @@ from censafe.geography.identifiers import are_census_levels
 from censafe.geography.spines.tree import LevelRule, Spine
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
-from censafe.population.findings import Finding, finding
+from censafe.population.findings import Finding, stated
 
 MOST_COUNT = 2**31 - 1
 
@@ -113,12 +113,7 @@ class BlockData:
 
 def no_persons(file: str, persons: int) -> list[Finding]:
     """A finding that stops where there is no person at all; nothing could be measured of such a file."""
-    if persons:
-        return []
-    return [
-        Finding(file, "", "no-persons", "stop", 0, "there is no person at all", "one person at least",
-                "check that the file was written completely, and copy it again")
-    ]  # fmt: skip
+    return [] if persons else stated("blocks.no-persons", file)
 
 
 def histograms_of(
@@ -172,9 +167,7 @@ def zero_findings(
     Args:
         empty: shape (cells,).
     """
-    return finding(file, "", "must-be-empty", int(np.count_nonzero(empty[counts.cell])),
-                   f"cells that must be empty have {records}", f"{records} outside the structural zeros of the schema",
-                   "correct the levels of the attributes")  # fmt: skip
+    return stated("blocks.must-be-empty", file, int(np.count_nonzero(empty[counts.cell])), records=records)
 
 
 _BLOCKS = 1 << 20  # that are compared at once
@@ -211,15 +204,8 @@ def facility_findings(
     columns = f"{layout.unit_columns[0]} to {layout.unit_columns[levels - 1]}"
     most = ", ".join(f"{value:,}" for value in sorted(set(layout.most)))
     return [
-        *finding(file, layout.kind, "no-facility", none,
-                 f"blocks with persons in a kind of quarters of which {unit_file} has no unit there (rows are blocks)",
-                 "one unit at least of every kind of quarters that has persons",
-                 "correct the counts of units, or where the persons are"),
-        *finding(file, layout.kind, "too-many-persons", over,
-                 "blocks with more persons in a kind of quarters than its units can hold (rows are blocks)",
-                 f"at most {most} persons a unit", "correct the counts of units or of persons"),
-        *finding(unit_file, columns, "empty-facility", under,
-                 "blocks with more facilities of a kind than persons in them (rows are blocks)",
-                 "one person at least in every facility", "take out facilities that are vacant"),
+        *stated("blocks.no-facility", file, none, column=layout.kind, units=unit_file),
+        *stated("blocks.too-many-persons", file, over, column=layout.kind, most=most),
+        *stated("blocks.empty-facility", unit_file, under, column=columns),
         *zeros,
-    ]  # fmt: skip
+    ]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.geography.files import PackedFile
 from censafe.geography.geocodes import pack_geocodes
-from censafe.geography.identifiers import doubtful_blocks
 from censafe.geography.spines.tree import build_spine
 from censafe.geography.summary_files import (
     GEO_FIELDS,
@@ -29,7 +28,7 @@ from censafe.geography.summary_files import (
 )
 from censafe.model.folders import matching_files
 from censafe.model.topdown.pl94 import GQ_ITEMS, RACE_ITEMS, TABLE_ITEMS
-from censafe.population.blocks.areas import area_numbers, in_order
+from censafe.population.blocks.areas import area_numbers, doubt_findings, in_order
 from censafe.population.blocks.imputation import CHUNK, RULE, block_cells, imputed_cells
 from censafe.population.blocks.layout import (
     BlockData,
@@ -39,7 +38,7 @@ from censafe.population.blocks.layout import (
     no_persons,
     occupancy_of,
 )
-from censafe.population.findings import Finding, finding, raise_if_fatal
+from censafe.population.findings import Finding, raise_if_fatal, stated
 
 _Ints = NDArray[np.int64]
 
@@ -138,12 +137,7 @@ def read_legacy(places: tuple[Path | PackedFile, ...], layout: HistogramLayout) 
     persons, imputed = None, [_FACILITIES] if len(layout.unit_columns) > 1 else []
     if layout.schema is not None:
         keys, counts, failed = imputed_cells(tables)
-        raise_if_fatal(
-            finding(files[3].name, "P5", "quarters", failed,
-                    "blocks with more persons in group quarters than persons, or in nursing facilities than adults (rows are blocks)",
-                    "group quarters that fit P1 and P3", "copy the files again"),
-            "P.L. 94-171 tables",
-        )  # fmt: skip
+        raise_if_fatal(stated("tables.quarters", files[3].name, failed), "P.L. 94-171 tables")
         persons = histograms_of(spine, keys, counts, layout.schema.cells)[0]
         imputed.insert(0, RULE)
         names = (files[1].name, files[2].name)
@@ -186,27 +180,18 @@ def _header(path: PackedFile) -> _Header:
         codes = codes * 10**digits + np.maximum(part, 0)
     records = _numbers(_texts(table, LOGRECNO))
     repeated = int(np.count_nonzero((np.diff(all_records) == 0) & (all_records[1:] >= 0)))
-    findings: list[Finding] = wrong
+    findings = wrong
     areas = {
         kind: area_numbers(table.column(f"f{field}").combine_chunks(), kind, (path.name, name), findings)
         for kind, (field, name) in _AREA_FIELDS.items()
     }
-    raise_if_fatal(
-        [
-            *findings,
-            *finding(path.name, "STATE, COUNTY, TRACT, BLKGRP, BLOCK", "form", int(bad.sum()),
-                     "codes of another form", "2, 3, 6, 1 and 4 digits"),
-            *(
-                one for doubt in doubtful_blocks(np.where(bad, -1, codes), np.zeros(len(codes), np.bool_))
-                for one in finding(path.name, "STATE, COUNTY, BLKGRP, BLOCK", doubt.rule, int(doubt.rows.sum()), doubt.problem,
-                                   doubt.allowed, "copy the file again")
-            ),
-            *finding(path.name, "LOGRECNO", "duplicate", repeated,
-                     "record numbers given twice", "one record a number"),
-            *finding(path.name, "LOGRECNO", "form", int((all_records < 0).sum()), "record numbers that are not digits", "digits"),
-        ],
-        "P.L. 94-171 header",
-    )  # fmt: skip
+    findings += stated("header.form", path.name, int(bad.sum()))
+    findings += doubt_findings(
+        path.name, "STATE, COUNTY, BLKGRP, BLOCK", np.where(bad, -1, codes), fix="copy the file again"
+    )
+    findings += stated("header.duplicate", path.name, repeated)
+    findings += stated("record.form", path.name, int((all_records < 0).sum()))
+    raise_if_fatal(findings, "P.L. 94-171 header")
     return _Header(state, all_records, records, codes, areas, names)
 
 
@@ -214,12 +199,7 @@ def _marker_findings(name: str, table: Any, state: str, field: int, number: str)
     """Records of another state than that of the header, or of another file than the name says."""
     others = int(np.count_nonzero(_texts(table, STUSAB) != state))
     files = int(np.count_nonzero(np.char.zfill(_texts(table, field), 2) != number))
-    return [
-        *finding(name, "STUSAB", "state", others, "records of another state than the first one of the header",
-                 "one state in the header and its three segments", "keep the four files of one state together"),
-        *finding(name, "CIFSN", "file-number", files, "records of another file", f"file number {number}",
-                 "give every file its own name again, or copy the four files again"),
-    ]  # fmt: skip
+    return stated("segment.state", name, others) + stated("segment.file-number", name, files, number=number)
 
 
 def _texts(table: Any, field: int) -> NDArray[np.str_]:
@@ -248,18 +228,11 @@ def _segment(path: PackedFile, number: int, header: _Header, records: _Ints) -> 
     rows = order[place]
     missing = int((numbers[rows] != records).sum())
     twice = int((np.searchsorted(numbers[order], records, side="right") - place > 1).sum())
-    raise_if_fatal(
-        [
-            *_marker_findings(path.name, table, header.state, SEGMENT_FILE, f"{number + 1:02}"),
-            *finding(path.name, "LOGRECNO", "no-header", unknown, "records that the header does not have",
-                     "one record of the header for each record", "copy the header and the three segments again"),
-            *finding(path.name, "LOGRECNO", "missing", missing, "block records of the header that are not here",
-                     "one record for each block", "copy the file again"),
-            *finding(path.name, "LOGRECNO", "duplicate", twice, "record numbers given twice", "one record a number",
-                     "copy the file again"),
-        ],
-        "P.L. 94-171 segment",
-    )  # fmt: skip
+    findings = _marker_findings(path.name, table, header.state, SEGMENT_FILE, f"{number + 1:02}")
+    findings += stated("segment.no-header", path.name, unknown)
+    findings += stated("segment.missing", path.name, missing)
+    findings += stated("segment.duplicate", path.name, twice)
+    raise_if_fatal(findings, "P.L. 94-171 segment")
     tables = {}
     start = SEGMENT_KEYS
     for name, width in zip(names, items, strict=True):
@@ -274,22 +247,15 @@ def _sum_findings(tables: _Tables, files: tuple[PackedFile, ...]) -> list[Findin
     findings: list[Finding] = []
     place = {name: path.name for path, names in zip(files[1:], _SEGMENTS, strict=True) for name in names}
     for name, values in tables.items():
-        findings += finding(place[name], name, "negative", int((values < 0).any(axis=1).sum()),
-                         "blocks with negative items (rows are blocks)", "zero or more", "copy the file again")  # fmt: skip
+        findings += stated("tables.negative", place[name], int((values < 0).any(axis=1).sum()), column=name)
     for name, wrong in _wrong_sums(tables).items():
-        findings += finding(place[name], name, "sums", int(wrong.sum()),
-                         "blocks whose total is not the sum of its items (rows are blocks)", "tables that add up",
-                         "copy the file again")  # fmt: skip
+        findings += stated("tables.sums", place[name], int(wrong.sum()), column=name)
     blocks = len(tables["P1"])
     negative = sum(
         int((block_cells(tables, slice(first, first + CHUNK)) < 0).any(axis=(1, 2)).sum())
         for first in range(0, blocks, CHUNK)
     )
-    return findings + finding(
-        place["P4"], "P1, P2, P3, P4", "cells", negative,
-        "blocks with a part larger than the whole (rows are blocks)", "P4 within P2 and P3, and both within P1",
-        "copy the files again",
-    )  # fmt: skip
+    return findings + stated("tables.cells", place["P4"], negative)
 
 
 def _wrong_sums(tables: _Tables) -> dict[str, NDArray[np.bool_]]:

@@ -49,7 +49,7 @@ from censafe.population.blocks.lookup import BlockTable, find_block, line_blocks
 from censafe.population.files.fixed_width import FixedFile, Numbers, RecordLayout, fixed_layout
 from censafe.population.files.parquet import readable_texts
 from censafe.population.files.relation import require_folder
-from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
+from censafe.population.findings import Finding, merge_findings, raise_if_fatal, stated
 
 _MOST: Final = 2**31 - 1
 _NONE: Final = -1
@@ -286,17 +286,13 @@ class _Reading:
         name = self.files.units[0].name
         if not sum(len(part.levels) for part in parts):
             raise_if_fatal(merge_findings(self.findings), "units of the DHC")
-            raise_if_fatal(
-                [Finding(name, "", "header-only", "stop", 0, "there are no units", "one record a unit", "write the file again")],
-                "units of the DHC",
-            )  # fmt: skip
+            raise_if_fatal(stated("cef.header-only", name), "units of the DHC")
         return parts
 
     def persons(self, units: UnitTable) -> list[_Ints]:
         """Keys of all persons; findings of each file, of units given twice, and of units with other persons than they say."""
         name = self.files.units[0].name
-        self.findings += finding(name, "MAFID", "duplicate", units.repeated, "units with the number of another one",
-                              "one record a number, over all files")  # fmt: skip
+        self.findings += stated("cef.duplicate", name, units.repeated)
         keys: list[_Ints] = []
         doubts = np.zeros(len(PERSON_DOUBTS), np.int64)
         for path in self.files.persons:
@@ -309,10 +305,7 @@ class _Reading:
                 units.add(part)
             self.findings += person_findings(path.name, bad, edits)
         other = 0 if units.repeated else int(np.count_nonzero(units.persons != units.facts.pop))
-        self.findings += finding(
-            name, "FINAL_POP", "persons", other, f"units with another number of records in {self.files.persons[0].name}",
-            "as many persons as FINAL_POP says", "check that both files are whole, and copy them again",
-        )  # fmt: skip
+        self.findings += stated("cef.persons", name, other, persons=self.files.persons[0].name)
         if not units.repeated:
             names = (self.files.persons[0].name, name)
             self.findings += contradiction_findings(names, units.contradictions(), doubts, self.foreign)
