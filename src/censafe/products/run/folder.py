@@ -70,7 +70,13 @@ class RunFolder:
         self._lock: int | None = None
 
     def __enter__(self) -> Self:
-        self._refuse_foreign()
+        if self.out.exists() and not self.out.is_dir():
+            raise UsageError(f"{self.out} is a file. Name a new folder for the output.")
+        ours = self._record.exists() or self._work.exists()
+        if not ours and self.out.exists() and any(self.out.iterdir()):
+            raise UsageError(
+                f"{self.out} is not empty and holds no censafe run. Name a new folder, or empty this one first."
+            )
         try:
             self._new = not self.out.exists()
             self.out.mkdir(parents=True, exist_ok=True)
@@ -129,17 +135,6 @@ class RunFolder:
         self.run = secrets.token_hex(8)
         atomic_text(begun, json.dumps({"identity": dict(identity), "run": self.run}, sort_keys=True))
         return "new"
-
-    def _refuse_foreign(self) -> None:
-        if not self.out.exists():
-            return
-        if not self.out.is_dir():
-            raise UsageError(f"{self.out} is a file. Name a new folder for the output.")
-        ours = self._record.exists() or self._work.exists()
-        if not ours and any(self.out.iterdir()):
-            raise UsageError(
-                f"{self.out} is not empty and holds no censafe run. Name a new folder, or empty this one first."
-            )
 
     def _take_lock(self) -> None:
         path = self._work / "lock"

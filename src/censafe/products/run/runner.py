@@ -17,7 +17,6 @@ from censafe.model.bounds import upper
 from censafe.population.synthetic.mark import is_synthetic
 from censafe.privacy.loss.margins import exact_margin
 from censafe.products.run.account import (
-    Account,
     LedgerStatement,
     MeasurementStore,
     ReleaseRequest,
@@ -216,7 +215,21 @@ def run_job(
             job.open(data, scratch, reading) as source,
         ):
             inputs = Inputs(source.files, source.public_files, data, observer)
-            request = _request(job, inputs, options)
+            public = hashlib.sha256(json.dumps(sorted(inputs.public.values())).encode()).hexdigest()
+            digest = job.config_digest
+            if options.published_data:  # a demonstration and another run do not continue each other
+                digest = hashlib.sha256(f"{digest} published".encode()).hexdigest()
+            request = ReleaseRequest(
+                plan=job.plan,
+                hashes=inputs.confidential,
+                public={"public_input": public} if inputs.public else {},
+                ledger=ledger_place(options.ledger, data),
+                synthetic=is_synthetic(data, inputs.confidential.values()),
+                label=options.dataset or data.resolve().name,
+                config_digest=digest,
+                verify=job.verify,
+                place=job.place,
+            )
             account = stack.enter_context(open_account(request, folder, options))
             if account.statement is not None:
                 observer.remark(account.statement.lines()[0])
@@ -239,7 +252,27 @@ def run_job(
                 observer.remark(_finished(job, out))
         else:
             with observer.stage("publish"):
-                manifest = _manifest(job, folder, account, reading, created, options)
+                files = [(part.name, folder.measurements / job.place(part.name)) for part in job.plan.parts]
+                manifest = Manifest(
+                    plan=job.plan,
+                    config=job.config,
+                    dataset=account.dataset,
+                    input_commitment=account.input_commitment,
+                    file_commitments=account.file_commitments,
+                    ledger=account.ledger,
+                    test_key=options.test_key is not None,
+                    published_data=options.published_data,
+                    run=folder.run,
+                    identity=account.identity,
+                    checks=reading.checks,
+                    created=created,
+                    parts=tuple(
+                        PartRecord(name, path.relative_to(folder.out).as_posix(), sha256_path(path))
+                        for name, path in files
+                    ),
+                    stages={name: round(seconds, 3) for name, seconds in observer.stages.items()},
+                    versions=software_versions(),
+                )
                 job.publish(
                     MeasuredRun(
                         measured, manifest, account.paid, options.confidence, out, folder.staging, observer
@@ -273,53 +306,4 @@ def _finished(job: Job[_Source, _Measured], out: Path) -> str:
     return (
         f"{text} Its tables were made with different settings ({', '.join(differing)}): 'censafe estimate' remakes them from the "
         "measurements."
-    )
-
-
-def _request(job: Job[_Source, _Measured], inputs: Inputs, options: RunOptions) -> ReleaseRequest:
-    public = hashlib.sha256(json.dumps(sorted(inputs.public.values())).encode()).hexdigest()
-    digest = job.config_digest
-    if options.published_data:  # a demonstration and another run do not continue each other
-        digest = hashlib.sha256(f"{digest} published".encode()).hexdigest()
-    return ReleaseRequest(
-        plan=job.plan,
-        hashes=inputs.confidential,
-        public={"public_input": public} if inputs.public else {},
-        ledger=ledger_place(options.ledger, inputs.data),
-        synthetic=is_synthetic(inputs.data, inputs.confidential.values()),
-        label=options.dataset or inputs.data.resolve().name,
-        config_digest=digest,
-        verify=job.verify,
-        place=job.place,
-    )
-
-
-def _manifest(
-    job: Job[_Source, _Measured],
-    folder: RunFolder,
-    account: Account,
-    reading: ReadOptions,
-    created: str,
-    options: RunOptions,
-) -> Manifest:
-    files = [(part.name, folder.measurements / job.place(part.name)) for part in job.plan.parts]
-    return Manifest(
-        plan=job.plan,
-        config=job.config,
-        dataset=account.dataset,
-        input_commitment=account.input_commitment,
-        file_commitments=account.file_commitments,
-        ledger=account.ledger,
-        test_key=options.test_key is not None,
-        published_data=options.published_data,
-        run=folder.run,
-        identity=account.identity,
-        checks=reading.checks,
-        created=created,
-        parts=tuple(
-            PartRecord(name, path.relative_to(folder.out).as_posix(), sha256_path(path))
-            for name, path in files
-        ),
-        stages={name: round(seconds, 3) for name, seconds in reading.observer.stages.items()},
-        versions=software_versions(),
     )

@@ -47,7 +47,13 @@ def private_scratch(
     locks: dict[Path, int] = {}  # an interrupt may come when a folder is there, and must not leave it
     try:
         try:
-            _require_safe(root)
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            mode = root.stat().st_mode
+            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:  # strangers may rename folders in it
+                raise StorageError(
+                    f"{root}: all users may write in this folder, so temporary files with records are not safe there. Allow its owner only "
+                    "(chmod o-w), or name a private folder with `scratch`."
+                )
             _remove_dead(root)
             folder = _locked_folder(root, locks)
         except OSError as error:
@@ -91,17 +97,6 @@ def _remove_surely(folders: Collection[Path]) -> list[Path]:
         except (KeyboardInterrupt, SystemExit):
             continue
     return remaining
-
-
-def _require_safe(root: Path) -> None:
-    """Make the place of scratch folders where it is absent; refuse one in which strangers may rename them."""
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    mode = root.stat().st_mode
-    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        raise StorageError(
-            f"{root}: all users may write in this folder, so temporary files with records are not safe there. Allow its owner only "
-            "(chmod o-w), or name a private folder with `scratch`."
-        )
 
 
 def _locked_folder(root: Path, locks: dict[Path, int]) -> Path:

@@ -19,7 +19,6 @@ from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.whole_tree.information import linear_tree
 from censafe.estimation.topdown.whole_tree.sums import Functionals
-from censafe.geography.own_codes import AreaCodes
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import LevelRule, Spine
 from censafe.model.observer import SilentObserver
@@ -124,14 +123,21 @@ def _errors(
     config: TopdownConfig, layout: RecordLayout, data: Path
 ) -> dict[tuple[str, str, str], tuple[int, float]]:
     """By histogram, kind of areas and query: number of areas, and the root of the mean variance of their answers."""
-    spine, codes = _listed_areas(layout, data)
+    with private_scratch(
+        data, None
+    ) as scratch:  # the tree of the lowest areas; no file with records is opened
+        read = read_records(replace(layout, files={}, histograms=(), units=None), data, scratch)
+    spine = require_readable(read).spine
     free = [
         one
         for one in config.histograms
         if not one.constraints and one.schema.facilities is None and one.informed is None
     ]
     facts = _facts(replace(config, histograms=tuple(free), together=()), spine)
-    kinds = [*area_sets(facts.run, None, SilentObserver()), *_other_areas(codes)]
+    kinds = [*area_sets(facts.run, None, SilentObserver())]
+    for kind, of_leaf in read.codes.others.items() if read.codes else ():
+        names, area_of = np.unique(np.array(of_leaf, np.str_), return_inverse=True)
+        kinds.append(AreaSet(kind, names, np.full(len(names), ""), area_of.astype(np.int64)))
     errors = {}
     for histogram in free:
         queries = chosen_queries(config, ())[histogram.name]
@@ -145,13 +151,6 @@ def _errors(
                 key = (histogram.name, estimate.areas.kind, query.name)
                 errors[key] = (estimate.areas.number, float(np.sqrt(part.mean())))
     return errors
-
-
-def _listed_areas(layout: RecordLayout, data: Path) -> tuple[Spine, AreaCodes]:
-    """The tree of the lowest areas; no file with records is opened."""
-    with private_scratch(data, None) as scratch:
-        read = read_records(replace(layout, files={}, histograms=(), units=None), data, scratch)
-    return require_readable(read).spine, read.codes or AreaCodes((), ())
 
 
 def _facts(config: TopdownConfig, spine: Spine) -> PublicFacts:
@@ -184,10 +183,3 @@ def _objectives(
         values = tuple(np.zeros((len(budgets.kinds), query.answers), np.int16) for query in load.queries)
         labels = [query.label for query in load.queries]
         yield LevelObjective.of(labels, level_variances(budgets), values, budgets.kinds)
-
-
-def _other_areas(codes: AreaCodes) -> Iterator[AreaSet]:
-    """The areas of the tree that is not the spine."""
-    for kind, of_leaf in codes.others.items():
-        names, area_of = np.unique(np.array(of_leaf, np.str_), return_inverse=True)
-        yield AreaSet(kind, names, np.full(len(names), ""), area_of.astype(np.int64))

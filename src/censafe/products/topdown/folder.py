@@ -335,15 +335,15 @@ class StoredParts:
                 arrays = {key: stored[key] for key in stored.files if key.endswith(last)}
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise CheckError(f"{path} is damaged; remove it and start again") from error
-        return {key: _digests(values) if key.startswith("keys") else values for key, values in arrays.items()}
+        return {
+            key: tuple(row.tobytes() for row in values.reshape(-1, _KEY))
+            if key.startswith("keys")
+            else values
+            for key, values in arrays.items()
+        }
 
 
 def _arrays(estimates: LowerLevel | Children) -> dict[str, NDArray[Any]]:
     values = {field.name: getattr(estimates, field.name) for field in fields(estimates)}
     values["keys"] = np.frombuffer(b"".join(values["keys"]), np.uint8)
     return {name: array for name, array in values.items() if array is not None}
-
-
-def _digests(letters: NDArray[Any]) -> tuple[bytes, ...]:
-    joined = letters.tobytes()
-    return tuple(joined[first : first + _KEY] for first in range(0, len(joined), _KEY))

@@ -112,11 +112,7 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
         neighbors=Neighbors.REPLACE,
         unit=ProtectedUnit.PERSON,
         other_losses=other_losses,
-        parts=tuple(
-            _part(config, histogram, level, loss.histograms[histogram.name])
-            for histogram in config.histograms
-            for level in config.run_levels
-        ),
+        parts=tuple(load.part for load in workloads(config)),
         settings={**_settings(config), _TOGETHER: str(loss.together)},
         joint=config.choices.bypass,
     )
@@ -138,31 +134,27 @@ def loss_statements(config: TopdownConfig) -> tuple[str, ...]:
     by_histogram = ", ".join(
         f"{name} {loss_text(loss)}" for name, loss in person_loss(config).histograms.items()
     )
+    words = []
+    if config.read is not None:  # what a record is where files of one's own are read
+        if "persons" in config.read.files:
+            words.append(
+                "A person's record is one row of the file of persons, and its level in every attribute follows from this row alone; of the household only "
+                "the area and the kind of unit are taken, which do not change."
+            )
+        if any(one.table == "households" for one in config.read.histograms):
+            words.append(
+                "A household's record is one row of the file of households; with a person, the rows of the household left and of the one entered change."
+            )
+        words.append(
+            "That nobody has two rows, and no household, is stated by the provider; no reader can tell."
+        )
     return (
         f"The total is the sum over histograms of the largest loss of one person's change: {by_histogram}. One and the same change costs at most "
         f"{symbol} {loss_text(one_change_loss(plan))} in all of them.",
         f"By rows of one histogram, the Bureau's statement: {symbol} {loss_text(rows_loss(plan))} for one row of each histogram replaced; it is "
         "not the loss of a person.",
-        *_own_records(config),
+        *([" ".join(words)] if words else ()),
     )
-
-
-def _own_records(config: TopdownConfig) -> tuple[str, ...]:
-    """What a record is where files of one's own are read."""
-    if config.read is None:
-        return ()
-    words = []
-    if "persons" in config.read.files:
-        words.append(
-            "A person's record is one row of the file of persons, and its level in every attribute follows from this row alone; of the household only "
-            "the area and the kind of unit are taken, which do not change."
-        )
-    if any(one.table == "households" for one in config.read.histograms):
-        words.append(
-            "A household's record is one row of the file of households; with a person, the rows of the household left and of the one entered change."
-        )
-    words.append("That nobody has two rows, and no household, is stated by the provider; no reader can tell.")
-    return (" ".join(words),)
 
 
 def check_spine(config: TopdownConfig) -> None:
@@ -228,15 +220,18 @@ def workloads(config: TopdownConfig, only: str | None = None) -> tuple[LevelWork
             continue
         texts = dict.fromkeys(query for shares in histogram.query_shares.values() for query in shares)
         queries = {text: histogram.schema.query(text) for text in texts}
-        loads += [
-            LevelWorkload(
-                histogram,
-                level,
-                _part(config, histogram, level, loss.histograms[histogram.name]),
-                tuple(queries[text] for text in histogram.query_shares[level.name]),
-            )
-            for level in config.run_levels
-        ]
+        # the part costs its share of the loss of the histogram; where nothing that is measured can change, a ledger is charged the cost by rows
+        by_rows = sum(level_costs(config, histogram).values(), Fraction(0))
+        factor = loss.histograms[histogram.name] / by_rows or Fraction(1)
+        for level in config.run_levels:
+            plans = []
+            for text in histogram.query_shares[level.name]:
+                cost = histogram.cost(level.name, text)
+                law = noise_law(config.definition, cost)
+                plans.append(QueryPlan(f"{histogram.name}.{text}", level.name, law, cost))
+            part = PartPlan(histogram_part(histogram, level), tuple(plans), factor=factor)
+            own = tuple(queries[text] for text in histogram.query_shares[level.name])
+            loads.append(LevelWorkload(histogram, level, part, own))
     return tuple(loads)
 
 
@@ -394,18 +389,6 @@ def counted_units(histogram: MeasuredHistogram) -> str:
         f"{name} housing units" if name == "vacant" else f"units of kind {name}" for name in rule.other_kinds
     ]
     return f"{', '.join(kinds[:-1])} and {kinds[-1]}"
-
-
-def _part(config: TopdownConfig, histogram: MeasuredHistogram, level: GeoLevel, loss: Fraction) -> PartPlan:
-    """Queries of a level with their cost by rows; the part costs its share of the loss of the histogram."""
-    queries = []
-    for query in histogram.query_shares[level.name]:
-        cost = histogram.cost(level.name, query)
-        law = noise_law(config.definition, cost)
-        queries.append(QueryPlan(f"{histogram.name}.{query}", level.name, law, cost))
-    # where nothing that is measured can change, a ledger is charged the cost by rows
-    factor = loss / sum(level_costs(config, histogram).values(), Fraction(0)) or Fraction(1)
-    return PartPlan(histogram_part(histogram, level), tuple(queries), factor=factor)
 
 
 def _settings(config: TopdownConfig) -> dict[str, str]:

@@ -127,14 +127,6 @@ def check_geocodes(
     return word
 
 
-def check_root(document: Document, levels: Sequence[GeoLevel], problems: Problems) -> str | None:
-    """The level at which a run starts; the widest unless another is named."""
-    if not levels:
-        return None
-    names = tuple(level.name for level in levels)
-    return document.read("root", problems, kind="word", allowed=names, default=names[0])
-
-
 def check_loss(document: Document, problems: Problems) -> tuple[Definition | None, Mapping[str, Any]]:
     """Which loss is spent, and the raw losses by histogram; the key ``""`` holds a loss without a name."""
     nouns = [noun for noun in LOSSES if noun in document.values]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, UsageError
 from censafe.estimation.topdown.levels.joint import joint_pair
@@ -29,7 +28,6 @@ from censafe.products.topdown.configuration.checks import (
     check_histograms,
     check_levels,
     check_loss,
-    check_root,
 )
 from censafe.products.topdown.configuration.constraint_checks import (
     ConstraintReader,
@@ -38,7 +36,11 @@ from censafe.products.topdown.configuration.constraint_checks import (
     followed_stacks,
     with_record_totals,
 )
-from censafe.products.topdown.configuration.invariant_checks import invariant_warnings, with_invariants
+from censafe.products.topdown.configuration.invariant_checks import (
+    invariant_warnings,
+    tell_all_apart,
+    with_invariants,
+)
 from censafe.products.topdown.configuration.keys import (
     CHOICES,
     OWN,
@@ -50,8 +52,6 @@ from censafe.products.topdown.configuration.outputs import check_outputs, check_
 from censafe.products.topdown.configuration.reading import (
     ReadTable,
     check_own_levels,
-    has_read,
-    read_settings,
 )
 from censafe.products.topdown.configuration.schema_checks import named_table
 from censafe.publication.microdata.layouts import MicrodataLayout
@@ -89,6 +89,7 @@ def histogram_settings(
 
 Reader = Literal["histogram", "pl94", "ipums-1940", "cef", "records", "own"]
 _ORDINARY_FITS: Final = 2
+_NUMBERS: Final = ("fanout_cutoff", "bypass_cutoff", "joint", "joint_max_household_size")
 
 
 @dataclass(frozen=True)
@@ -203,10 +204,17 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     document = read_document(source, overrides or {})
     problems = Problems()
     warnings = document.check_unknown(problems)
-    choices = _check_choices(document, problems)
-    own = ReadTable(document, problems) if has_read(document) else None
+    chosen: dict[str, Any] = {noun: document.read(noun, problems) or "" for noun in CHOICES}
+    chosen |= {noun: document.read(noun, problems) for noun in _NUMBERS}
+    if production := chosen["spine"] == PRODUCTION_SPINE:
+        chosen["spine"] = "standard"
+    # budgets of only children move up on the spines that are optimized
+    bypass = document.read("bypass", problems, default=chosen["spine"] in ("optimized", "prim"))
+    choices = Choices(bypass=bypass, production_spine=production, **chosen)
+    own = ReadTable(document, problems) if "read" in document.values else None
     levels = check_own_levels(document, problems) if own else check_levels(document, choices.spine, problems)
-    root = check_root(document, levels, problems)
+    names = tuple(level.name for level in levels)
+    root = document.read("root", problems, kind="word", allowed=names, default=names[0]) if levels else None
     reader = document.read("reader", problems) if own is None else OWN
     definition, losses = check_loss(document, problems)
     histograms = check_histograms(document, levels, root, losses, problems)
@@ -216,10 +224,19 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     tables = check_own_tables(document, histograms, problems)
     geocodes = check_geocodes(document, levels, reader, choices.spine, problems)
     read = own.layout(levels, root, histograms) if own else None
-    _require_possible(choices, histograms, problems)
+    if (choices.information, choices.noisy_measurements) == ("lower", "lazy"):
+        problems.add(
+            "information",
+            "lower needs the answers of all levels at once; fix: --set noisy_measurements=stored",
+        )
+    if choices.joint and histograms and joint_pair(histograms) is None and not are_related(histograms):
+        problems.add(
+            "joint",
+            "needs persons with bounds by kind of unit, none of which requires a person in every housing unit, and housing units by "
+            "occupancy, both measured; fix: --set joint=false, or measure both (measure)",
+        )
     title = document.title(problems)
     problems.raise_if_any(document.origin)
-    names = [level.name for level in levels]
     warnings += invariant_warnings(histograms, names[names.index(cast(str, root)) :])
     return TopdownConfig(
         levels=levels,
@@ -239,25 +256,8 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
         microdata=microdata,
         tables=tables,
         read=read,
-        read_settings=read_settings(document),
+        read_settings=json.dumps(document.values["read"], sort_keys=True, default=str) if own else "",
     )
-
-
-def _require_possible(
-    choices: Choices, histograms: tuple[MeasuredHistogram, ...], problems: Problems
-) -> None:
-    """Choices that exclude each other, or that the histograms do not allow."""
-    if (choices.information, choices.noisy_measurements) == ("lower", "lazy"):
-        problems.add(
-            "information",
-            "lower needs the answers of all levels at once; fix: --set noisy_measurements=stored",
-        )
-    if choices.joint and histograms and joint_pair(histograms) is None and not are_related(histograms):
-        problems.add(
-            "joint",
-            "needs persons with bounds by kind of unit, none of which requires a person in every housing unit, and housing units by "
-            "occupancy, both measured; fix: --set joint=false, or measure both (measure)",
-        )
 
 
 def _check_together(
@@ -285,17 +285,6 @@ def _check_together(
         informed = reader.informed(entries[one.name].get("informed", {}), one, constraints)
         constrained[one.name] = replace(one, constraints=constraints, informed=informed)
     return tuple(constrained.values()), followed_stacks(alone, constrained)
-
-
-def _check_choices(document: Document, problems: Problems) -> Choices:
-    """Named choices with their defaults; budgets of only children move up on the spines that are optimized."""
-    chosen: dict[str, Any] = {noun: document.read(noun, problems) or "" for noun in CHOICES}
-    numbers = ("fanout_cutoff", "bypass_cutoff", "joint", "joint_max_household_size")
-    chosen |= {noun: document.read(noun, problems) for noun in numbers}
-    if production := chosen["spine"] == PRODUCTION_SPINE:
-        chosen["spine"] = "standard"
-    bypass = document.read("bypass", problems, default=chosen["spine"] in ("optimized", "prim"))
-    return Choices(bypass=bypass, production_spine=production, **chosen)
 
 
 def check_pass_order(config: TopdownConfig) -> None:
@@ -349,7 +338,10 @@ def _check_tree(histogram: MeasuredHistogram, tree: list[CellQuery], place: str)
     schema = histogram.schema
     coarse, allowed = schema.query("total"), schema.allowed()
     for query in tree:
-        if not query.refines(coarse) and not _splits(query, coarse, allowed):
+        # whether each answer lies in one of the coarser query, cells that are always empty left out
+        fine = query.label[allowed].astype(np.int64)
+        pairs = fine * coarse.answers + coarse.label[allowed]
+        if not query.refines(coarse) and len(np.unique(pairs)) > len(np.unique(fine)):
             above = "the total" if coarse.answers == 1 else coarse.name
             words = dict.fromkeys(word.strip() for word in f"{above} * {query.name}".split("*"))
             raise ConfigError(
@@ -358,13 +350,6 @@ def _check_tree(histogram: MeasuredHistogram, tree: list[CellQuery], place: str)
             )
         if 1 < query.answers < schema.schema.cells:
             coarse = query
-
-
-def _splits(query: CellQuery, coarse: CellQuery, allowed: NDArray[np.bool_]) -> bool:
-    """Whether each answer lies in one of ``coarse``, cells that are always empty left out."""
-    fine = query.label[allowed].astype(np.int64)
-    pairs = fine * coarse.answers + coarse.label[allowed]
-    return len(np.unique(pairs)) == len(np.unique(fine))
 
 
 def _check_cells(
@@ -379,11 +364,7 @@ def _check_cells(
     texts, form = tuple(histogram.query_shares[level]), compact_form(schema, constraints_on(histogram))
     queries = [schema.query(texts[one]) for one in fit] + [query for inner in chain for query in inner]
     queries += [] if form is None or form.kinds is None else [form.kinds]
-    if any(query.answers == schema.schema.cells for query in queries):
-        return
-    allowed = schema.allowed()
-    stacked = np.stack([query.label[allowed] for query in queries])
-    if np.unique(stacked, axis=1).shape[1] < allowed.sum():
+    if not tell_all_apart(queries, schema):
         raise ConfigError(
             f"{place}: the last pass does not tell all cells apart, so that it determines no cells; fix: measure detailed at "
             "this level, and name it in the last pass of l2"

@@ -52,7 +52,7 @@ def with_invariants(
         query = _query(table, key, histogram.schema, problems)
         if level is not None and query is not None and len(problems.messages) == before:
             by_name[name].append(
-                LinearConstraint(_name(query), CellGroups(query.name), "=", OwnAnswers(), level)
+                LinearConstraint(f"exact {query.name}", CellGroups(query.name), "=", OwnAnswers(), level)
             )
     together = []
     for histogram in histograms:
@@ -117,11 +117,6 @@ def _query(
         )
         return None
     return query
-
-
-def _name(query: CellQuery) -> str:
-    """Name of the figures in files with measurements."""
-    return f"exact {query.name}"
 
 
 def _check_together(
@@ -199,7 +194,7 @@ def _warnings(histogram: MeasuredHistogram, levels: Sequence[str]) -> Iterator[s
     key = f"invariants of {histogram.name}"
     for level in reversed(levels):
         exact = [schema.query(one.groups.query) for one in histogram.known_at(level)]
-        if exact and _tell_all(exact, schema):
+        if exact and tell_all_apart(exact, schema):
             rest = "nothing" if level == lowest else f"nothing but where in its {level} it is"
             yield (
                 f"{key}: the exact answers in every {level} tell all cells apart; {rest} is protected of a record of {histogram.name}; fix: coarser queries, or larger "
@@ -217,8 +212,10 @@ def _warnings(histogram: MeasuredHistogram, levels: Sequence[str]) -> Iterator[s
         yield f"{key}: measured although published exactly, so that their budget buys nothing: {named}; fix: give their shares to other queries"
 
 
-def _tell_all(queries: Sequence[CellQuery], schema: HistogramSchema) -> bool:
+def tell_all_apart(queries: Sequence[CellQuery], schema: HistogramSchema) -> bool:
     """Whether the answers of some queries tell all cells apart that can hold records."""
+    if any(query.answers == schema.schema.cells for query in queries):
+        return True
     allowed = schema.allowed()
     labels = np.stack([query.label[allowed] for query in queries])
     return np.unique(labels, axis=1).shape[1] == int(allowed.sum())

@@ -226,7 +226,7 @@ def output_layouts() -> Mapping[str, OutputLayout]:
         >>> list(output_layouts()), output_layouts()["pl94-units"].tables
         (['pl94-persons', 'pl94-units', 'dhc-persons', 'dhc-households', 'e2e-1940', 'dhc-units'], ('H1',))
     """
-    return {name: _layout(entry) for name, entry in _entries("outputs.toml").items()}
+    return {name: _layout(entry) for name, entry in tomllib.loads(schema_text("outputs.toml")).items()}
 
 
 @lru_cache(maxsize=1)
@@ -239,7 +239,8 @@ def microdata_layouts() -> Mapping[str, MicrodataLayout]:
     """
     schemas = shipped_schemas()
     return {
-        name: microdata_layout(name, entry, schemas) for name, entry in _entries("microdata.toml").items()
+        name: microdata_layout(name, entry, schemas)
+        for name, entry in tomllib.loads(schema_text("microdata.toml")).items()
     }
 
 
@@ -356,10 +357,6 @@ def _own_outputs(
         return None
     layout = {name: entry[name] for name in ("microdata", "intervals", "report", "title") if name in entry}
     return replace(_layout(layout), digits=lowest if files else 0)
-
-
-def _entries(file: str) -> dict[str, dict[str, Any]]:
-    return tomllib.loads(schema_text(file))
 
 
 def _layout(entry: dict[str, Any]) -> OutputLayout:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -45,11 +44,6 @@ _AREAS: Final = (
     f'the list of the lowest areas is public input: give areas = "areas.csv", a file with the columns of geography and a row for every area, those without '
     f'records included; or areas = "{RECORDS}", which publishes exactly which areas have records'
 )
-
-
-def has_read(document: Document) -> bool:
-    """Whether a configuration reads records of its own."""
-    return "read" in document.values
 
 
 def check_own_levels(document: Document, problems: Problems) -> tuple[GeoLevel, ...]:
@@ -121,11 +115,6 @@ def _lists_of_texts(value: object) -> list[list[str]]:
     if not all(isinstance(one, list) and all(isinstance(text, str) for text in one) for one in lists):
         return []
     return lists
-
-
-def read_settings(document: Document) -> str:
-    """The table as canonical text, for what decides a release; empty without."""
-    return json.dumps(document.values["read"], sort_keys=True, default=str) if has_read(document) else ""
 
 
 class ReadTable:

@@ -43,7 +43,9 @@ def declared_totals(
     for depth, (name, level) in enumerate(zip(names, exact, strict=True)):
         if name not in declared:
             continue
-        totals = _totals(level)
+        sums = np.zeros(len(level.count) + 1, np.int64)
+        np.cumsum(level.count, out=sums[1:])
+        totals = sums[level.node_ptr[1:]] - sums[level.node_ptr[:-1]]
         if run.spine is run.standard or names[-1] in declared:
             by_level.single[name] = totals
             continue
@@ -98,13 +100,6 @@ def require_answers_met(
                     f"level {level.name}: in {len(wrong)} areas, such as {', '.join(level.names(wrong[:_NAMED]).tolist())}, the records of {histogram.name} do not fit the "
                     "structural zeros or the counts of units, so that nothing could meet the exact answers beside these; fix: correct the counts of units or the records"
                 )
-
-
-def _totals(exact: ExactHistograms | SparseLevel) -> NDArray[np.int64]:
-    """CONFIDENTIAL unless declared. Records of every geounit."""
-    sums = np.zeros(len(exact.count) + 1, np.int64)
-    np.cumsum(exact.count, out=sums[1:])
-    return sums[exact.node_ptr[1:]] - sums[exact.node_ptr[:-1]]
 
 
 def run_spine(
