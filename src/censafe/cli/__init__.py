@@ -52,13 +52,9 @@ VERBS = {
 }
 
 
-_FOLDERS = dict.fromkeys(("card", "map", "replicate", "tables"), "public.")
-"""Folders, with a dot, of the verbs that have one."""
-
-
 @click.command(
     cls=LazyGroup,
-    modules={name: (f"censafe.cli.{_FOLDERS.get(name, '')}{name}", words) for name, words in VERBS.items()},
+    modules={name: (f"censafe.cli.{name}", words) for name, words in VERBS.items()},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog=(
         'Shell completion: eval "$(_CENSAFE_COMPLETE=bash_source censafe)" (or zsh_source, fish_source).  '

@@ -1,1 +1,0 @@
-"""Commands that read published counts alone: tables, cards and replicates of finished runs."""
