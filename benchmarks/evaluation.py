@@ -48,8 +48,7 @@ from censafe.evaluation.counts.accuracy import (
 from censafe.evaluation.counts.cells import match, true_answers
 from censafe.evaluation.counts.comparators import sample_runs
 from censafe.evaluation.counts.pairing import Pair, pair_files
-from censafe.evaluation.loss.epl import epl_curve, epl_summary
-from censafe.evaluation.loss.residuals import pooled_residuals
+from censafe.evaluation.loss import epl_curve, epl_summary, pooled_residuals
 from censafe.evaluation.pairs.inconsistencies import inconsistencies
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.filling import fill_book, summary_long

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from censafe.evaluation.counts.comparators import matching_rates
-from censafe.evaluation.loss.epl import noise_law_masses
+from censafe.evaluation.loss import noise_law_masses
 from censafe.evaluation.semantics import power_curve
 from censafe.model import NoiseLaw
 from censafe.privacy.loss.attack import MovedQuery, best_attack, gaussian_power, zcdp_power

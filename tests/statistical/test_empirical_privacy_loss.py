@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from censafe.evaluation.loss.epl import calibrate
+from censafe.evaluation.loss import calibrate
 from censafe.model import NoiseLaw
 
 # published bias of the maximum on pure noise: maximum and median of the kernel by number of residuals

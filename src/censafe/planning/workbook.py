@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
@@ -41,69 +41,45 @@ class WorkbookCell:
         return 0.0 if self.value is None else self.value
 
 
-@dataclass(frozen=True)
-class Styles:
-    """Formats of a workbook."""
-
-    title: Any
-    header: Any
-    text: Any
-    formula: Any
-    input: Any
-    hidden: Any
-
-    @classmethod
-    def of(cls, book: Any) -> Styles:
-        """Add them to a workbook."""
-        return cls(
-            book.add_format({"bold": True, "font_size": 14}),
-            book.add_format({"bold": True, "text_wrap": True, "bottom": 1, "valign": "bottom"}),
-            book.add_format({"font_color": "#444444"}),
-            book.add_format({"bg_color": "#EEEEEE", "num_format": "General"}),
-            book.add_format({"locked": False, "border": 1, "border_color": "#888888"}),
-            book.add_format({"num_format": ";;;"}),
-        )
-
-
 @dataclass
 class WorkbookSheet:
     """One worksheet and its formats."""
 
     page: Any
-    styles: Styles
+    styles: Mapping[str, Any]
     widths: dict[int, float] = field(default_factory=dict)
 
     def text(self, row: int, column: int, text: str, *, style: Any = None) -> None:
         """Words; they are part of the plan and not changed."""
-        self.page.write_string(row, column, text, style or self.styles.text)
+        self.page.write_string(row, column, text, style or self.styles["text"])
 
     def header(self, row: int, titles: list[str]) -> None:
         """Titles of columns."""
         for column, title in enumerate(titles):
-            self.page.write_string(row, column, title, self.styles.header)
+            self.page.write_string(row, column, title, self.styles["header"])
 
     def input(self, row: int, column: int, value: Fraction | None, rule: dict[str, Any]) -> WorkbookCell:
         """A number that may be changed, within the rule; a fraction without a short decimal is written as a quotient."""
         if value is None:
-            self.page.write_blank(row, column, None, self.styles.input)
+            self.page.write_blank(row, column, None, self.styles["input"])
         elif Fraction(str(float(value))) == value:
-            self.page.write_number(row, column, float(value), self.styles.input)
+            self.page.write_number(row, column, float(value), self.styles["input"])
         else:
             self.page.write_formula(
-                row, column, f"={value.numerator}/{value.denominator}", self.styles.input, float(value)
+                row, column, f"={value.numerator}/{value.denominator}", self.styles["input"], float(value)
             )
         self.page.data_validation(row, column, row, column, {"ignore_blank": True, **rule})
         return WorkbookCell(row, column, None if value is None else value.numerator / value.denominator)
 
     def formula(self, row: int, column: int, text: str, value: float | None) -> WorkbookCell:
         """A formula and what it gives; an empty text where it gives nothing."""
-        self.page.write_formula(row, column, text, self.styles.formula, "" if value is None else value)
+        self.page.write_formula(row, column, text, self.styles["formula"], "" if value is None else value)
         return WorkbookCell(row, column, value)
 
     def switch(self, row: int, column: int, first: int, last: int) -> WorkbookCell:
         """An input, 1 or 0, that hides the numbers of its row from one column to another where it is 0."""
         cell = self.input(row, column, Fraction(1), _SWITCH_RULE)
-        rule = {"type": "formula", "criteria": f"={cell.name}=0", "format": self.styles.hidden}
+        rule = {"type": "formula", "criteria": f"={cell.name}=0", "format": self.styles["hidden"]}
         self.page.conditional_format(row, first, row, last, rule)
         return cell
 
@@ -166,7 +142,7 @@ class SheetLaw:
     @classmethod
     def write_head(cls, sheet: WorkbookSheet, report: PlanReport) -> SheetLaw:
         """Title, and the inputs that every sheet of the definition has."""
-        sheet.text(0, 0, f"{report.plan.product}: {report.origin}", style=sheet.styles.title)
+        sheet.text(0, 0, f"{report.plan.product}: {report.origin}", style=sheet.styles["title"])
         sheet.text(1, 0, "White cells with a border are inputs. Everything else follows from them.")
         if report.plan.definition is not Definition.ZCDP:
             sheet.text(2, 0, "confidence of the margins (0.9 for 90%)")
@@ -359,7 +335,7 @@ class _Table:
         split = f"; cell {', '.join(row.cells)}" if len(row.cells) < len(facts.terms) else ""
         sheet.text(place, 1, facts.label + split)
         if row.answers is not None or facts.at_most is not None:
-            sheet.page.write_number(place, 10, row.answers or facts.at_most, sheet.styles.text)
+            sheet.page.write_number(place, 10, row.answers or facts.at_most, sheet.styles["text"])
         key = (facts.source, facts.level)
         parameter = self._summed(place, row, key) if row.derived else self._measured(place, row, key)
         if parameter is not None:
@@ -480,7 +456,7 @@ class _Table:
         return max(sum(self._rho[keys[i]].number for i in group if keys[i] in self._rho) for group in groups)
 
 
-_TITLES_WORKBOOK_SHARES: Final = [
+_SHARE_TITLES: Final = [
     "histogram",
     "level",
     "query",
@@ -498,28 +474,7 @@ def write_share_sheet(sheet: WorkbookSheet, report: PlanReport) -> None:
     """Inputs: confidence and delta; loss of each histogram, which levels are measured, shares of levels and of queries. Formulas: all else."""
     law = SheetLaw.write_head(sheet, report)
     rows = [(row, row.facts.share) for row in report.rows if row.facts.share is not None]
-    losses, place = _write_losses(law, report, rows)
-    levels, place = _write_levels(law, rows, losses, place)
-    _write_queries(law, rows, levels, place)
-    sheet.text(4, 0, f"{law.loss} by rows (one row of each histogram replaced), of the levels of the run")
-    spent = [cell.name for cell in levels.values()]
-    total = sheet.formula(
-        4, 3, f"=SUM({','.join(spent)})" if spent else "=0", sum(cell.number for cell in levels.values())
-    )
-    law.write_epsilon(5, total)
-    sheet.text(6, 0, f"{law.loss} of one person at most, of the budgets as saved; edits do not change it")
-    sheet.page.write_number(6, 3, upper(report.plan.total, digits=6), sheet.styles.text)
-    sheet.page.set_column(0, 1, 14)
-    sheet.page.set_column(2, 2, 34)
-    sheet.page.set_column(3, len(_TITLES_WORKBOOK_SHARES) - 1, 13)
-
-
-_Rows = list[tuple[PlanRow, QueryShare]]
-
-
-def _write_losses(law: SheetLaw, report: PlanReport, rows: _Rows) -> tuple[dict[str, WorkbookCell], int]:
-    sheet = law.sheet
-    sheet.text(_START - 1, 0, f"{law.loss} of each histogram", style=sheet.styles.header)
+    sheet.text(_START - 1, 0, f"{law.loss} of each histogram", style=sheet.styles["header"])
     losses: dict[str, WorkbookCell] = {}
     for row, share in rows:
         if share.histogram not in losses:
@@ -527,14 +482,40 @@ def _write_losses(law: SheetLaw, report: PlanReport, rows: _Rows) -> tuple[dict[
             loss = row.losses[report.plan.neighbors] / (share.level_share * share.query_share)
             sheet.text(place, 0, share.histogram)
             losses[share.histogram] = sheet.input(place, 3, loss, positive_rule(law.loss))
-    return losses, _START + len(losses) + 1
+    levels = _write_levels(law, rows, losses)
+    place = _START + 2 * len(losses) + len(levels) + 3
+    titles = [title.replace("rho", law.loss).replace("sigma2", law.parameter) for title in _SHARE_TITLES]
+    sheet.header(place, titles)
+    for row, share in rows:
+        place += 1
+        level = levels[share.histogram, row.facts.level]
+        for column, words in enumerate((share.histogram, row.facts.level, share.query)):
+            sheet.text(place, column, words)
+        sheet.page.write_number(place, 3, row.facts.iterations, sheet.styles["text"])
+        part = sheet.input(place, 4, Fraction(share.query_share), between_zero_and_one("a share"))
+        text = f'=IF({level.name}="","",{level.name}*{part.name})'
+        rho = sheet.formula(place, 5, text, level.number * part.number)
+        parameter = law.write_parameter(place, 6, "2", 2.0, rho, rho)
+        law.write_deviation(place, 7, parameter)
+        law.write_margin(place, 8, parameter)
+    sheet.text(4, 0, f"{law.loss} by rows (one row of each histogram replaced), of the levels of the run")
+    spent = ",".join(cell.name for cell in levels.values())
+    total = sheet.formula(
+        4, 3, f"=SUM({spent})" if spent else "=0", sum(cell.number for cell in levels.values())
+    )
+    law.write_epsilon(5, total)
+    sheet.text(6, 0, f"{law.loss} of one person at most, of the budgets as saved; edits do not change it")
+    sheet.page.write_number(6, 3, upper(report.plan.total, digits=6), sheet.styles["text"])
+    sheet.page.set_column(0, 1, 14)
+    sheet.page.set_column(2, 2, 34)
+    sheet.page.set_column(3, len(_SHARE_TITLES) - 1, 13)
 
 
 def _write_levels(
-    law: SheetLaw, rows: _Rows, losses: dict[str, WorkbookCell], place: int
-) -> tuple[dict[tuple[str, str], WorkbookCell], int]:
-    """The loss of every level that is measured, empty where it is switched off, and the row after them."""
-    sheet = law.sheet
+    law: SheetLaw, rows: list[tuple[PlanRow, QueryShare]], losses: dict[str, WorkbookCell]
+) -> dict[tuple[str, str], WorkbookCell]:
+    """The loss of every level that is measured, empty where it is switched off, and whether shares add to 1; a row each below a head."""
+    sheet, place = law.sheet, _START + len(losses) + 1
     sheet.header(place, ["histogram", "level", "", f"share of {law.loss}", law.loss, _TITLES[_SWITCH]])
     shares: dict[tuple[str, str], WorkbookCell] = {}
     levels: dict[tuple[str, str], WorkbookCell] = {}
@@ -551,51 +532,28 @@ def _write_levels(
     for histogram in losses:
         place += 1
         cells = [cell for key, cell in shares.items() if key[0] == histogram]
-        _write_sum(sheet, place, f"{histogram}: shares of measured levels add to", cells)
-    return levels, place + 2
+        sheet.text(place, 0, f"{histogram}: shares of measured levels add to")
+        total = sum(cell.number for cell in cells)
+        ends = cells[0], cells[-1]
+        columns = (
+            ":".join(cell.name for cell in ends),
+            ":".join(replace(cell, column=5).name for cell in ends),
+        )
+        done = sheet.formula(place, 3, f"=SUMPRODUCT({','.join(columns)})", total)
+        word = "ok" if abs(total - 1) < 1e-9 else "not 1"
+        text = f'=IF(ABS({done.name}-1)<0.000000001,"ok","not 1")'
+        sheet.page.write_formula(place, 4, text, sheet.styles["formula"], word)
+    return levels
 
 
-def _write_sum(sheet: WorkbookSheet, place: int, label: str, cells: list[WorkbookCell]) -> None:
-    sheet.text(place, 0, label)
-    total = sum(cell.number for cell in cells)
-    first, last = cells[0], cells[-1]
-    switches = (WorkbookCell(cell.row, 5, 1.0).name for cell in (first, last))
-    done = sheet.formula(place, 3, f"=SUMPRODUCT({first.name}:{last.name},{':'.join(switches)})", total)
-    word = "ok" if abs(total - 1) < 1e-9 else "not 1"
-    sheet.page.write_formula(
-        place, 4, f'=IF(ABS({done.name}-1)<0.000000001,"ok","not 1")', sheet.styles.formula, word
-    )
-
-
-def _write_queries(
-    law: SheetLaw,
-    rows: _Rows,
-    levels: dict[tuple[str, str], WorkbookCell],
-    place: int,
-) -> None:
-    sheet = law.sheet
-    sheet.header(
-        place,
-        [
-            title.replace("rho", law.loss).replace("sigma2", law.parameter)
-            for title in _TITLES_WORKBOOK_SHARES
-        ],
-    )
-    for row, share in rows:
-        place += 1
-        level = levels[share.histogram, row.facts.level]
-        sheet.text(place, 0, share.histogram)
-        sheet.text(place, 1, row.facts.level)
-        sheet.text(place, 2, share.query)
-        sheet.page.write_number(place, 3, row.facts.iterations, sheet.styles.text)
-        part = sheet.input(place, 4, Fraction(share.query_share), between_zero_and_one("a share"))
-        text = f'=IF({level.name}="","",{level.name}*{part.name})'
-        rho = sheet.formula(place, 5, text, level.number * part.number)
-        parameter = law.write_parameter(place, 6, "2", 2.0, rho, rho)
-        law.write_deviation(place, 7, parameter)
-        law.write_margin(place, 8, parameter)
-
-
+_FORMATS: Final[Mapping[str, dict[str, Any]]] = {
+    "title": {"bold": True, "font_size": 14},
+    "header": {"bold": True, "text_wrap": True, "bottom": 1, "valign": "bottom"},
+    "text": {"font_color": "#444444"},
+    "formula": {"bg_color": "#EEEEEE", "num_format": "General"},
+    "input": {"locked": False, "border": 1, "border_color": "#888888"},
+    "hidden": {"num_format": ";;;"},
+}
 _NAME_LENGTH: Final = 31  # of a sheet, in the file format
 
 
@@ -603,7 +561,7 @@ def write_plan_workbook(target: Path | BinaryIO, reports: Sequence[PlanReport]) 
     """Write one sheet for every report, in order."""
     book: Any = xlsxwriter.Workbook(str(target) if isinstance(target, Path) else target, WORKBOOK_OPTIONS)
     book.set_calc_mode("auto")
-    styles = Styles.of(book)
+    styles = {name: book.add_format(properties) for name, properties in _FORMATS.items()}
     for report in reports:
         sheet = WorkbookSheet(book.add_worksheet(report.plan.product[:_NAME_LENGTH]), styles)
         if any(row.facts.share is not None for row in report.rows):

@@ -13,19 +13,26 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.evaluation.areas import ComparedAreas, Strata, everything
-from censafe.evaluation.counts.cells import MatchedCells, match
-from censafe.evaluation.counts.error_metrics import DEVIATIONS, ErrorSample, error_metrics, tally_of
+from censafe.evaluation.counts.cells import MatchedCells, match, match_runs
+from censafe.evaluation.counts.error_metrics import (
+    DEVIATIONS,
+    ErrorSample,
+    MetricInterval,
+    error_metrics,
+    tally_of,
+)
 from censafe.evaluation.counts.frames import LossMode, Subject, Value, labeled, long_frame, stacked
 from censafe.evaluation.counts.pairing import Pair
-from censafe.evaluation.loss.residuals import ZeroCells, counted
+from censafe.evaluation.loss import ZeroCells, counted
 from censafe.model.schema import CellQuery
 from censafe.model.topdown.histograms import HistogramSchema
 
 POOLED: Final = "pooled"
 _EVERY: Final = -1
+_NAN: Final = float("nan")
 
 
-_Metrics = Mapping[tuple[int, int], Mapping[str, tuple[float, float, float]]]
+_Metrics = Mapping[tuple[int, int], Mapping[str, MetricInterval]]
 """By class of areas and answer."""
 
 
@@ -81,7 +88,14 @@ def accuracy(
         value for cells, own in zip(runs, by_run, strict=True) for value in rows(cells, own, 1, cells.run_id)
     ]
     if len(runs) > 1:
-        for pooled in (metrics(runs), _over_runs(by_run)):
+        over_runs: dict[tuple[int, int], dict[str, MetricInterval]] = {}
+        for key, names in by_run[0].items():
+            over_runs[key] = own_runs = {}
+            for name in names:
+                numbers = np.array([one[key][name][0] for one in by_run])
+                own_runs[f"{name}_run_mean"] = (float(numbers.mean()), _NAN, _NAN)
+                own_runs[f"{name}_run_sd"] = (float(numbers.std(ddof=1)), _NAN, _NAN)
+        for pooled in (metrics(runs), over_runs):
             values += rows(runs[0], pooled, len(runs), POOLED)
     return long_frame(values)
 
@@ -124,22 +138,6 @@ def _ordered(group: NDArray[np.int64], groups: int) -> tuple[NDArray[np.int64] |
     return order, np.searchsorted(group[order], np.arange(groups + 1)).astype(np.int64)
 
 
-def _over_runs(by_run: Sequence[_Metrics]) -> _Metrics:
-    """Mean and standard deviation over runs of every metric."""
-    over_runs: dict[tuple[int, int], dict[str, tuple[float, float, float]]] = {}
-    none = float("nan")
-    for key, metrics in by_run[0].items():
-        over_runs[key] = {}
-        for name in metrics:
-            values = np.array([one[key][name][0] for one in by_run])
-            over_runs[key][f"{name}_run_mean"] = (float(values.mean()), none, none)
-            over_runs[key][f"{name}_run_sd"] = (float(values.std(ddof=1)), none, none)
-    return over_runs
-
-
-_Floats = NDArray[np.float64]
-
-
 def run_variability(runs: Sequence[MatchedCells], *, strata: Strata | None = None) -> pa.Table:
     """Standard deviation, CV and RMSE over runs of every answer, averaged over answers and areas.
 
@@ -162,41 +160,28 @@ def run_variability(runs: Sequence[MatchedCells], *, strata: Strata | None = Non
         public[run, at] = cells.published
     classes = strata or everything(len(runs[0].areas))
     group = classes.of_area[keys // answers]
-    return long_frame(
-        row
-        for stratum, name in enumerate(classes.names)
-        for row in _rows_of_variability(
-            runs,
-            name,
-            int((classes.of_area == stratum).sum()),
-            true[group == stratum],
-            public[:, group == stratum],
+    first, values = runs[0], []
+    for stratum, name in enumerate(classes.names):
+        areas = int((classes.of_area == stratum).sum())
+        number = areas * answers
+        own_true, own_public = true[group == stratum], public[:, group == stratum]
+        mean, deviation = own_public.mean(axis=0), own_public.std(axis=0, ddof=1)
+        rmse = np.sqrt(((own_public - own_true) ** 2).mean(axis=0))
+        positive = mean > 0
+        metrics = {
+            "mean_sd": float(deviation.sum() / number) if number else _NAN,
+            "mean_cv": float((100 * deviation[positive] / mean[positive]).mean()) if positive.any() else _NAN,
+            "mean_rmse": float(rmse.sum() / number) if number else _NAN,
+            "mean_abs_bias": float(np.abs(mean - own_true).sum() / number) if number else _NAN,
+            "n_answers": float(len(own_true)),
+        }
+        subject = Subject(
+            POOLED, "variability", "corrected", first.level, first.area_class, name, first.query
         )
-    )
-
-
-def _rows_of_variability(
-    runs: Sequence[MatchedCells], size_class: str, areas: int, true: _Floats, public: _Floats
-) -> Iterator[Value]:
-    """Rows of one class: counts of answers that are not zero everywhere, published ones of shape (runs, answers)."""
-    mean = public.mean(axis=0)
-    deviation = public.std(axis=0, ddof=1)
-    rmse = np.sqrt(((public - true) ** 2).mean(axis=0))
-    positive = mean > 0
-    number = areas * runs[0].answers
-    subject = Subject(
-        "pooled", "variability", "corrected", runs[0].level, runs[0].area_class, size_class, runs[0].query
-    )
-    none = float("nan")
-    values = {
-        "mean_sd": float(deviation.sum() / number) if number else none,
-        "mean_cv": float((100 * deviation[positive] / mean[positive]).mean()) if positive.any() else none,
-        "mean_rmse": float(rmse.sum() / number) if number else none,
-        "mean_abs_bias": float(np.abs(mean - true).sum() / number) if number else none,
-        "n_answers": float(len(true)),
-    }
-    for name, value in values.items():
-        yield Value(subject, name, value, areas, len(runs), reason="" if value == value else "empty")
+        for metric, value in metrics.items():
+            reason = "" if value == value else "empty"
+            values.append(Value(subject, metric, value, areas, len(runs), reason=reason))
+    return long_frame(values)
 
 
 _RACES: Final = ("cenrace", "race")
@@ -276,8 +261,7 @@ def bias_by_diversity(
 def total_residuals(pair: Pair, areas: ComparedAreas) -> NDArray[np.float64]:
     """Residuals of the total, shape (runs, areas)."""
     residuals = np.zeros((len(pair.runs), areas.number))
-    for run in range(len(pair.runs)):
-        cells = match(pair, areas, "total", run)
+    for run, cells in enumerate(match_runs(pair, areas, "total")):
         residuals[run, cells.area_of_entry] = cells.residual
     return residuals
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -74,6 +75,19 @@ class Tally:
         counts = np.zeros(len(values), np.int64)
         np.add.at(counts, place, self.counts)
         return Tally(values, counts)
+
+    def margin(self, confidence: Fraction) -> float:
+        """Smallest size that at least this share of all values does not exceed; NaN without values."""
+        if not self.number:
+            return float("nan")
+        sizes = self.absolute()
+        needed = -(-confidence.numerator * self.number // confidence.denominator)
+        return float(sizes.values[np.searchsorted(np.cumsum(sizes.counts), needed)])
+
+    def share_within(self, margin: float) -> float:
+        """Share of values of at most this size; NaN without values."""
+        inside = int(self.counts[np.abs(self.values) <= margin].sum())
+        return inside / self.number if self.number else float("nan")
 
     def with_zeros(self, zeros: int) -> Tally:
         """The same with more zeros."""

@@ -152,6 +152,12 @@ def loss_fact(document: Mapping[str, Any], words: str) -> tuple[str, str, str]:
     return f"Privacy loss {SYMBOLS[document['symbol']]}", f"{upper(document['loss'], 4):,.4f}", words
 
 
+def lowest_level(document: Mapping[str, Any]) -> tuple[str, str, str]:
+    """How many geounits the lowest level has, among the facts of a page."""
+    name, number = list(document["geounits"].items())[-1]
+    return "Lowest level", f"{number:,}", f"{spaced(name)} geounits"
+
+
 def settings_text(settings: Mapping[str, Any], nothing: str = "none") -> str:
     """Names and values of settings on one line."""
     return "; ".join(f"{name} = {value}" for name, value in settings.items()) or nothing

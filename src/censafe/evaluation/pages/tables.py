@@ -39,7 +39,7 @@ from censafe.evaluation.tables.group_accuracy import (
     shares_figure,
 )
 from censafe.evaluation.tables.groups import SIZES
-from censafe.evaluation.tables.phsafe_accuracy import AccuracyRow, margin_panel, percent_cut, truncation_panel
+from censafe.evaluation.tables.phsafe import AccuracyRow, margin_panel, percent_cut, truncation_panel
 from censafe.model.bounds import lower
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.publication.pages import Exhibit, count_of

@@ -22,8 +22,11 @@ from censafe.evaluation.pages.page import (
     draw_levels,
     exhibit,
     geounits_text,
+    grouped,
     interval,
+    known,
     loss_fact,
+    lowest_level,
     one_panel,
     plain_log,
     quiet,
@@ -79,11 +82,7 @@ def topdown_page(folder: Path) -> Page:
         answer=_answer(document, errors),
         facts=[
             loss_fact(document, "of the whole run"),
-            (
-                "Lowest level",
-                f"{list(document['geounits'].values())[-1]:,}",
-                f"{document['levels'][-1]} geounits",
-            ),
+            lowest_level(document),
             ("Noise draws", str(document["runs"]), "independent runs with test keys"),
         ],
         exhibits=exhibits,
@@ -197,45 +196,37 @@ def _accuracy_sections(
 
 
 def _growth(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]:
+    """Errors by number of blocks, and their slopes, of every histogram that has any error."""
     rows = read_frame(folder, "topdown_vs_blocks", ("histogram", "method")).to_pylist()
     rows = [row for row in rows if document["geounits"][row["level"]] >= _FEWEST]
     slopes = read_frame(folder, "slopes", ("histogram", "method")).to_pylist()
     exhibits = []
-    for histogram in dict.fromkeys(row["histogram"] for row in rows):
-        own = [row for row in rows if row["histogram"] == histogram]
-        steep = [
-            row
-            for row in slopes
-            if row["histogram"] == histogram and row["slope"] is not None and row["slope"] == row["slope"]
+    for histogram, own in grouped(rows, lambda row: str(row["histogram"])).items():
+        if not any(row["rmse"] > 0 for row in own):
+            continue
+        steep = [row for row in slopes if row["histogram"] == histogram and known(row["slope"])]
+        areas = {row["level"]: row["n_areas"] for row in steep}
+        texts = {(row["level"], row["method"]): number_text(row["slope"], 2) for row in steep}
+        of_topdown = [texts[level, "topdown"] for level in areas if (level, "topdown") in texts]
+        lines = [
+            [spaced(level), f"{number:,}"] + [texts.get((level, method), "n/a") for method in METHODS]
+            for level, number in areas.items()
         ]
-        if any(row["rmse"] > 0 for row in own):
-            exhibits.append(_growth_exhibit(histogram, own, steep))
+        answer = "Too few areas for a slope; the figure shows the errors by number of blocks."
+        if of_topdown:
+            answer = f"With TopDown the slope is {', '.join(of_topdown)}; adding up protected blocks has slope 1: twice the blocks, twice the squared error."
+        exhibits.append(
+            exhibit(
+                "topdown.growth",
+                name=f"growth-{histogram}",
+                answer=answer,
+                figure=draw_growth(own, METHODS),
+                columns=("Level", "Areas", *SHORT.values()),
+                rows=lines or None,
+                histogram=histogram,
+            )
+        )
     return exhibits
-
-
-def _growth_exhibit(
-    histogram: str, rows: Sequence[Mapping[str, Any]], slopes: Sequence[Mapping[str, Any]]
-) -> Exhibit:
-    areas = {row["level"]: row["n_areas"] for row in reversed(slopes)}
-    levels = list(dict.fromkeys(row["level"] for row in slopes))
-    texts = {(row["level"], row["method"]): number_text(row["slope"], 2) for row in slopes}
-    known = [texts[level, "topdown"] for level in levels if (level, "topdown") in texts]
-    lines = [
-        [spaced(level), f"{areas[level]:,}"] + [texts.get((level, method), "n/a") for method in METHODS]
-        for level in levels
-    ]
-    return exhibit(
-        "topdown.growth",
-        name=f"growth-{histogram}",
-        answer=f"With TopDown the slope is {', '.join(known)}; adding up protected blocks has slope 1: twice the blocks, twice the squared "
-        "error."
-        if known
-        else "Too few areas for a slope; the figure shows the errors by number of blocks.",
-        figure=draw_growth(rows, METHODS),
-        columns=("Level", "Areas", *SHORT.values()),
-        rows=lines or None,
-        histogram=histogram,
-    )
 
 
 def uncertainty_page(folder: Path) -> Page:

@@ -26,8 +26,7 @@ from censafe.evaluation.counts.accuracy import (
 from censafe.evaluation.counts.cell_sets import Definitions, read_definitions
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.counts.frames import LossMode, labeled, stacked
-from censafe.evaluation.loss.epl import epl_noise_frames, epl_summary
-from censafe.evaluation.loss.residuals import ZeroCells, pooled_residuals, residual_frame
+from censafe.evaluation.loss import ZeroCells, epl_noise_frames, epl_summary, pooled_residuals, residual_frame
 from censafe.evaluation.outputs import Evaluated, wide_metrics
 from censafe.evaluation.pages.registry import reported, write_files
 from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES, inconsistencies

@@ -3,7 +3,7 @@
     evaluation: configuration -> plan -> count once -> draw with test keys -> frames, figures, page
     true tables: configuration -> count once, without noise -> files in the Bureau's layout
 
-What differs between products is a :class:`TableProduct`: how it draws and what the draws show (:class:`Trials`), and how it
+What differs between products is a :class:`TableProduct`: how it draws and what the draws show (:data:`Trials`), and how it
 counts without noise.
 """
 
@@ -49,34 +49,15 @@ class Drawing:
     confidence: Fraction
 
 
-@dataclass(frozen=True)
-class DrawFindings:
-    """CONFIDENTIAL. What the draws of a product showed.
-
-    Args:
-        frames: frames to write by the name of their file, each with the class of its rows.
-        draw: draws the figure of the folder under a title; the ending of the path names the format.
-        lines: a summary in a few lines.
-    """
-
-    frames: Mapping[str, tuple[type[DataclassInstance], Sequence[Any]]]
-    draw: Callable[[Path, str], None]
-    lines: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Trials:
-    """A checked configuration of a product and its plan, ready to be drawn.
-
-    Args:
-        run: counts the records once, draws their noise with test keys, and compares with the truth.
-    """
-
-    config: PhsafeConfig | SafetabConfig
-    plan: ReleasePlan
-    run: Callable[[Path, Path, ReadOptions, Drawing], DrawFindings]
-
-
+DrawFindings = tuple[
+    Mapping[str, tuple[type["DataclassInstance"], Sequence[Any]]], Callable[[Path, str], None], Sequence[str]
+]
+"""CONFIDENTIAL. What draws showed: frames by the name of their file, each with the class of its rows; what draws the figure of the folder
+under a title (the ending of the path names the format); and a summary in a few lines."""
+Trials = tuple[
+    PhsafeConfig | SafetabConfig, ReleasePlan, Callable[[Path, Path, ReadOptions, Drawing], DrawFindings]
+]
+"""A checked configuration, its plan, and what counts the records once, draws their noise with test keys and compares with the truth."""
 TrueTables = Callable[[Path, Path, ReadOptions, Path], Sequence[str]]
 """Counts the records of a folder without noise, with room for scratch files, and writes the tables to a folder; their paths."""
 
@@ -94,35 +75,35 @@ class TableProduct:
 def evaluate_product(product: TableProduct, request: TableRequest, drawing: Drawing) -> Evaluated:
     """Count once, draw noise many times with test keys, and compare with the truth."""
     require_confidence(drawing.confidence)
-    trials = product.trials(request.config, request.settings)
+    config, plan, run = product.trials(request.config, request.settings)
     out, reading = request.out, request.reading
     with confidential_run(out, "evaluation") as folder:
         earlier = folder.note_scratch(scratch_place(request.data, reading.scratch))
         with private_scratch(request.data, reading.scratch, out=out, earlier=earlier) as scratch:
-            findings = trials.run(request.data, scratch, reading, drawing)
+            frames, draw, lines = run(request.data, scratch, reading, drawing)
         with reading.observer.stage("report"):
             words = f"{drawing.trials} noise draws against the truth"
             files = []
-            for name, (kind, rows) in findings.frames.items():
+            for name, (kind, rows) in frames.items():
                 files.append(out / f"{name}.csv")
                 write_report_rows(files[-1], kind, rows)
             for ending in ("svg", "png"):
                 files.append(out / f"accuracy.{ending}")
-                findings.draw(files[-1], f"{product.title}, {trials.config.origin}: {words}")
+                draw(files[-1], f"{product.title}, {config.origin}: {words}")
             document = {
                 "kind": product.name,
-                "configuration": trials.config.origin,
-                "settings": dict(trials.config.overrides),
-                "states": list(trials.config.states),
-                "symbol": trials.plan.definition.symbol,
-                "loss": float(trials.plan.total),
+                "configuration": config.origin,
+                "settings": dict(config.overrides),
+                "states": list(config.states),
+                "symbol": plan.definition.symbol,
+                "loss": float(plan.total),
                 "trials": drawing.trials,
                 "seed": drawing.seed,
                 "confidence": float(drawing.confidence),
             }
             write_document(out, document)
             files += [out / name for name in write_report(out)]
-    return Evaluated((f"CONFIDENTIAL. {words}.", *findings.lines), tuple(files))
+    return Evaluated((f"CONFIDENTIAL. {words}.", *lines), tuple(files))
 
 
 def write_truth(product: TableProduct, request: TableRequest, *, private_path: bool) -> tuple[Path, ...]:

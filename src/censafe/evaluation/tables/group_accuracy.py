@@ -1,12 +1,13 @@
-"""CONFIDENTIAL. Accuracy of SafeTab's tables: experimental against expected margins, tables that groups get, suppression, and their figure; every number compares with the truth."""
+"""CONFIDENTIAL. What noise draws of a SafeTab product showed: experimental against expected margins, tables that groups get, suppression, and their figure; every number compares with the truth."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from matplotlib import colormaps
@@ -16,14 +17,30 @@ from matplotlib.figure import Figure
 from censafe.evaluation.confidential import label_rows, legend_below, save_figure
 from censafe.evaluation.pages.page import one_panel
 from censafe.evaluation.tables.document import chance_within
-from censafe.evaluation.tables.groups import SIZES, LevelTrials, split_key
-from censafe.model import Definition, NoiseLaw
+from censafe.evaluation.tables.groups import (
+    LOADERS,
+    SIZES,
+    LevelTrials,
+    level_trials,
+    run_group_trials,
+    sorted_input,
+    split_key,
+)
+from censafe.model import Definition, NoiseLaw, ReleasePlan
+from censafe.model.bounds import lower
+from censafe.model.observer import work_done
 from censafe.privacy.loss.margins import exact_coverage
 from censafe.privacy.measure.adaptive import suppression_threshold
+from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_noise_law
-from censafe.products.detailed.config import SafetabPConfig
-from censafe.products.detailed.plan import P_QUERIES
+from censafe.products.detailed.config import Product, SafetabConfig, SafetabPConfig
+from censafe.products.detailed.plan import P_QUERIES, plan_release
+from censafe.products.run.options import ReadOptions
 from censafe.publication.sums import accuracy_of_sum
+
+if TYPE_CHECKING:
+    from censafe.evaluation.tables.flow import DrawFindings, Drawing, Trials
+
 
 ALL_SIZES = "all"
 NO_TABLE = "none"
@@ -138,7 +155,22 @@ def share_rows(levels: Sequence[LevelTrials], trials: int) -> list[ShareRow]:
 
 def zero_rows(levels: Sequence[LevelTrials], trials: int) -> list[ZeroRow]:
     """Published empty groups of the levels that leave out small totals."""
-    return [_zero_row(level, trials) for level in levels if level.suppressed]
+    rows = []
+    for level in levels:
+        if not level.suppressed or not isinstance(level.config, SafetabPConfig):  # others leave out none
+            continue
+        _, first, second = (query.law for query in level.part.queries)
+        threshold = level.config.thresholds["p", level.level.key][0]
+        longer = chance_above(first, threshold - 1)
+        bound = suppression_threshold(second, level.config.zero_suppression_chance)
+        chance = longer + (1.0 - longer) * chance_above(second, bound)
+        groups, published = int(level.groups[0, 0]), int(level.outcomes[0, 0, 1:].sum())
+        number = groups * trials
+        deviation = float(np.sqrt(number * chance * (1.0 - chance)))
+        share = published / number if number else float("nan")
+        place = level.level.region_type, level.level.level
+        rows.append(ZeroRow(*place, groups, trials, published, number * chance, deviation, share, chance))
+    return rows
 
 
 def chance_above(law: NoiseLaw, bound: int) -> float:
@@ -183,34 +215,10 @@ def _error_row(
         noise_moe=noise.margin(confidence),
         noise_coverage=noise.share_within(expected.margin_exact),
         expected_coverage=chance_within(query.law, cells.draws, expected.margin_exact),
-        noise_bias=noise.bias,
+        noise_bias=noise.mean,
         published_cells=published.number,
         published_moe=published.margin(confidence),
-        published_bias=published.bias,
-    )
-
-
-def _zero_row(level: LevelTrials, trials: int) -> ZeroRow:
-    if not isinstance(level.config, SafetabPConfig):
-        raise TypeError("only SafeTab-P leaves out small totals")
-    _, first, second = (query.law for query in level.part.queries)
-    threshold = level.config.thresholds["p", level.level.key][0]
-    bound = suppression_threshold(second, level.config.zero_suppression_chance)
-    longer = chance_above(first, threshold - 1)
-    chance = longer + (1.0 - longer) * chance_above(second, bound)
-    groups = int(level.groups[0, 0])
-    published = int(level.outcomes[0, 0, 1:].sum())
-    number = groups * trials
-    return ZeroRow(
-        level.level.region_type,
-        level.level.level,
-        groups,
-        trials,
-        published,
-        number * chance,
-        float(np.sqrt(number * chance * (1.0 - chance))),
-        published / number if number else float("nan"),
-        chance,
+        published_bias=published.mean,
     )
 
 
@@ -322,3 +330,70 @@ def _draw_shares(axes: Axes, bars: dict[str, dict[str, float]]) -> None:
     label_rows(axes, list(bars))
     if tables:
         axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.09), ncols=5)
+
+
+def group_trials(product: Product, config: str, settings: Mapping[str, str]) -> Trials:
+    """Read and plan a configuration."""
+    chosen = LOADERS[product](config, settings)
+    plan = plan_release(chosen, read_universe(chosen.universe))
+    return chosen, plan, partial(_draw, chosen, plan)
+
+
+def _draw(
+    config: SafetabConfig,
+    plan: ReleasePlan,
+    data: Path,
+    scratch: Path,
+    reading: ReadOptions,
+    drawing: Drawing,
+) -> DrawFindings:
+    """CONFIDENTIAL. Sort the records once, draw their noise with test keys, and compare with the truth."""
+    trials = drawing.trials
+    with sorted_input(config, data, scratch, reading) as records:
+        with reading.observer.stage(f"{trials} noise draws"):
+            levels = level_trials(records, config, plan)
+            done = work_done(reading.observer, trials, "draws")
+            run_group_trials(levels, plan, trials=trials, seed=drawing.seed, done=done)
+        errors, shares = error_rows(levels, drawing.confidence), share_rows(levels, trials)
+        zeros = zero_rows(levels, trials)
+    frames: dict[str, tuple[type[Any], Sequence[Any]]] = {
+        "accuracy": (ErrorRow, errors),
+        "tables": (ShareRow, shares),
+    }
+    if zeros:
+        frames["zeros"] = (ZeroRow, zeros)
+    return frames, partial(draw_report, errors, shares), _lines(errors, zeros)
+
+
+def _lines(errors: Sequence[ErrorRow], zeros: Sequence[ZeroRow]) -> list[str]:
+    """One line a level and class of tables, for its most frequent measured cells."""
+    lines = [
+        f"{'level':<32}{'table':<8}{'cells':<20}{'number':>10}{'expected moe':>13}{'experimental':>13}"
+        f"{'coverage':>9}{'bias':>7}"
+    ]
+    best: dict[tuple[str, int, str, bool], ErrorRow] = {}  # the kind of one-draw cells with the most errors
+    for row in errors:
+        only = row.detailed_only and row.table == "T01001"
+        key = row.region_type, row.iteration_level, row.table[:3], only
+        single = row.size == ALL_SIZES and row.draws_a_cell == 1
+        if single and (key not in best or row.noise_cells > best[key].noise_cells):
+            best[key] = row
+    for row in best.values():
+        label = level_of(row).label
+        cell = "Detailed-only total" if row.detailed_only else row.cell
+        lines.append(
+            f"{label:<32}{row.table:<8}{cell[:19]:<20}{row.noise_cells:>10,}{row.expected_moe_exact:>13,}"
+            f"{row.noise_moe:>13,.0f}{lower(row.noise_coverage, 3):>9.3f}{row.noise_bias:>7.2f}"
+        )
+    lines.append(
+        "Margins are the smallest whole numbers that cover the level; cells are those of one noise draw each."
+    )
+    if zeros:
+        published = sum(row.published for row in zeros)
+        expected = sum(row.expected for row in zeros)
+        deviation = sum(row.deviation**2 for row in zeros) ** 0.5
+        lines.append(
+            f"Empty groups published below the states, all draws: {published:,}; by the exact tail "
+            f"{expected:,.1f} with a standard deviation of {deviation:,.1f}."
+        )
+    return lines

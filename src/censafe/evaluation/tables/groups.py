@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
+from censafe.evaluation.counts.error_metrics import Tally
 from censafe.model import GroupLevel as PublicLevel
 from censafe.model import GroupMeasurements, PartPlan, ReleasePlan, TableVariant
 from censafe.model.groups.cells import GroupLayout, GroupTable, ShellCell
@@ -55,8 +56,6 @@ from censafe.products.detailed.release import configured_classes, process
 from censafe.products.detailed.tables import household_tables, table_variants, tables_of
 from censafe.products.run.options import ReadOptions
 from censafe.publication.groups.tables import (
-    CellRows,
-    GroupOrder,
     Groups,
     group_orders,
     write_header,
@@ -181,56 +180,13 @@ def _write(scope: SafetabScope, data: Path, scratch: Path, reading: ReadOptions,
         for (table, _), levels in by_place:
             for order in group_orders([groups for _, groups in levels]):
                 for layout in tables.table(table).layouts:
-                    write_order(streams[layout.name], layout, order, _counts)
+                    write_order(streams[layout.name], layout, order, lambda _, rows: pa.array(rows.count))
         for stream in streams.values():
             stream.write(b"\n")
     return [layout.path for layout in tables.layouts]
 
 
-def _counts(_: GroupOrder[TrueGroups], rows: CellRows) -> pa.Array:
-    return pa.array(rows.count)
-
-
 _HALF = 1 << 40
-
-
-@dataclass(frozen=True, eq=False)
-class Errors:
-    """The errors of some keys: different values in ascending order, and how often each occurred."""
-
-    values: NDArray[np.int64]
-    counts: NDArray[np.int64]
-
-    @property
-    def number(self) -> int:
-        """How many errors there are."""
-        return int(self.counts.sum())
-
-    @property
-    def bias(self) -> float:
-        """Mean of the errors; NaN without any."""
-        return float(np.average(self.values, weights=self.counts)) if self.number else float("nan")
-
-    def margin(self, confidence: Fraction) -> float:
-        """Smallest size of an error that at least this share of all errors does not exceed; NaN without any.
-
-        Example:
-            >>> tally = ErrorTally()
-            >>> tally.add(np.zeros(10, np.int64), np.arange(-4, 6))
-            >>> tally.of([0]).margin(Fraction(9, 10))
-            4.0
-        """
-        if not self.number:
-            return float("nan")
-        order = np.argsort(np.abs(self.values), kind="stable")
-        reached = np.cumsum(self.counts[order])
-        needed = -(-confidence.numerator * self.number // confidence.denominator)
-        return float(np.abs(self.values[order])[np.searchsorted(reached, needed)])
-
-    def share_within(self, margin: float) -> float:
-        """Share of errors of at most this size; NaN without any."""
-        inside = int(self.counts[np.abs(self.values) <= margin].sum())
-        return inside / self.number if self.number else float("nan")
 
 
 class ErrorTally:
@@ -260,13 +216,20 @@ class ErrorTally:
         """Keys that have errors, ascending."""
         return np.unique(self._codes // (2 * _HALF)).tolist()
 
-    def of(self, keys: Iterable[int]) -> Errors:
-        """The errors of some keys together."""
+    def of(self, keys: Iterable[int]) -> Tally:
+        """The errors of some keys together.
+
+        Example:
+            >>> tally = ErrorTally()
+            >>> tally.add(np.zeros(10, np.int64), np.arange(-4, 6))
+            >>> tally.of([0]).margin(Fraction(9, 10))
+            4.0
+        """
         inside = np.isin(self._codes // (2 * _HALF), np.array(list(keys), np.int64))
         values, place = np.unique(self._codes[inside] % (2 * _HALF) - _HALF, return_inverse=True)
         counts = np.zeros(len(values), np.int64)
         np.add.at(counts, place, self._counts[inside])
-        return Errors(values, counts)
+        return Tally(values, counts)
 
 
 _SIZE_STARTS: Final = np.array([1, *(10**power for power in range(1, 9))], np.int64)

@@ -1,27 +1,27 @@
-"""CONFIDENTIAL. PHSafe's true counts and tables, with margins and without truncation or noise, and repeated noise draws against them."""
+"""CONFIDENTIAL. PHSafe's true counts and tables, and repeated noise draws against them: experimental against expected margins of error, noise and truncation apart, as CSV and figure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
-from censafe.evaluation.tables.flow import DrawFindings, Drawing, Trials, TrueTables
-from censafe.evaluation.tables.phsafe_accuracy import (
-    AccuracyRow,
-    TableErrors,
-    accuracy_rows,
-    draw_accuracy,
-    percent_cut,
-)
+from censafe.evaluation.confidential import label_rows, legend_below, save_figure
+from censafe.evaluation.tables.document import chance_within
 from censafe.model import ExactCounts, PublishedQuery, ReleasePlan
 from censafe.model.bounds import lower
 from censafe.model.observer import work_done
 from censafe.privacy.keys.part_keys import plan_part_key
 from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.loss.margins import MarginRule, paper_margin
 from censafe.privacy.measure.mechanisms import measure
 from censafe.products.phsafe.config import PhsafeConfig, TruthConfig, load_phsafe_config, load_truth_config
 from censafe.products.phsafe.definitions import phsafe_definitions, published_queries, sum_cells
@@ -30,6 +30,9 @@ from censafe.products.phsafe.plan import measured_table_levels, plan_release
 from censafe.products.run.options import ReadOptions
 from censafe.tabulation.tables.counting import ITERATION_AXIS, REGION_AXIS, CountAccumulator
 from censafe.tabulation.tables.definitions import EVERYONE
+
+if TYPE_CHECKING:
+    from censafe.evaluation.tables.flow import DrawFindings, Drawing, Trials, TrueTables
 
 
 @dataclass(frozen=True, order=True)
@@ -96,21 +99,23 @@ def _write(
         else:
             counts = CountAccumulator(phsafe_definitions(), mode="truth")
             intake.count(counts)
-            tables = {name: _truth_lines(name, rows) for name, rows in truth_tables(counts).items()}
+            tables = {}
+            for name, rows in truth_tables(counts).items():
+                table = phsafe_definitions().table(name)
+                tables[name] = [_header(table.cell_column, iterated=table.iterated)]
+                order = sorted(
+                    rows, key=lambda row: (row.region_type, row.region_id, row.iteration, int(row.cell))
+                )
+                for row in order:
+                    iteration = (row.iteration,) if table.iterated else ()
+                    tables[name].append(
+                        (row.region_id, row.region_type, *iteration, row.cell, str(row.count))
+                    )
     for name, lines in tables.items():
         (folder / name).mkdir()
         text = "".join("|".join(line) + "\n" for line in lines)
         (folder / name / f"{name}.csv").write_text(text, encoding="utf-8")
     return [f"{name}/{name}.csv" for name in tables]
-
-
-def _truth_lines(name: str, rows: Sequence[TruthRow]) -> list[Line]:
-    table = phsafe_definitions().table(name)
-    lines: list[Line] = [_header(table.cell_column, iterated=table.iterated)]
-    for row in sorted(rows, key=lambda row: (row.region_type, row.region_id, row.iteration, int(row.cell))):
-        iteration = (row.iteration,) if table.iterated else ()
-        lines.append((row.region_id, row.region_type, *iteration, row.cell, str(row.count)))
-    return lines
 
 
 def _basis_cells(config: PhsafeConfig, intake: HouseholdIntake) -> dict[str, list[Line]]:
@@ -138,14 +143,14 @@ def _header(cell_column: str, *, iterated: bool) -> Line:
     return ("REGION_ID", "REGION_TYPE", *(("ITERATION_CODE",) if iterated else ()), cell_column, "COUNT")
 
 
-Key = tuple[str, str]
+_Counts = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def phsafe_trials(config: str, settings: Mapping[str, str]) -> Trials:
     """Read and plan a configuration."""
     chosen = load_phsafe_config(config, settings)
     plan = plan_release(chosen)
-    return Trials(chosen, plan, partial(_draw, chosen, plan))
+    return chosen, plan, partial(_draw, chosen, plan)
 
 
 def _draw(
@@ -159,9 +164,8 @@ def _draw(
     with HouseholdIntake(data, config.reader, config.states, scratch, reading) as intake:
         intake.count(private, truth)
     with reading.observer.stage(f"{drawing.trials} noise draws"):
-        samples = draw_tables(plan, private.finish(levels), truth_tables(truth), drawing, reading)
-    rows = accuracy_rows(samples, drawing.confidence)
-    return DrawFindings({"accuracy": (AccuracyRow, rows)}, partial(draw_accuracy, rows), _lines(rows))
+        rows = _drawn_rows(plan, private.finish(levels), truth_tables(truth), drawing, reading)
+    return {"accuracy": (AccuracyRow, rows)}, partial(draw_accuracy, rows), _lines(rows)
 
 
 def _lines(rows: Sequence[AccuracyRow]) -> list[str]:
@@ -183,14 +187,14 @@ def _lines(rows: Sequence[AccuracyRow]) -> list[str]:
     return [*lines, "Margins are medians over iterations and cells."]
 
 
-def draw_tables(
+def _drawn_rows(
     plan: ReleasePlan,
-    exact: Mapping[Key, ExactCounts],
+    exact: Mapping[tuple[str, str], ExactCounts],
     truth: Mapping[str, Sequence[TruthRow]],
     drawing: Drawing,
     reading: ReadOptions,
-) -> list[TableErrors]:
-    """Noisy answers of every published table and level, many times, with exact and true counts."""
+) -> list[AccuracyRow]:
+    """Draw the noise of every published table and level many times, and compare with exact and true counts."""
     done = work_done(reading.observer, drawing.trials, "draws")
     drawn: list[Sequence[PublishedQuery]] = []
     for trial in range(drawing.trials):
@@ -202,27 +206,21 @@ def draw_tables(
                     measured.append(measure(exact[query.table, query.level], query, ordinal, key))
         drawn.append(published_queries(measured))
         done(trial + 1)
-    samples = []
+    rows: list[AccuracyRow] = []
     for position, published in enumerate(drawn[0]):
         noisy = np.stack([queries[position].values for queries in drawn])
+        table = phsafe_definitions().table(published.table)
+        if table.derived is None:
+            counts = exact[published.table, published.level].values
+        else:
+            source = exact[table.derived.source, published.level]
+            counts = sum_cells(table, source.domain, source.values)[1]
         true = _true_counts(published, truth)
-        samples.append(TableErrors(published, true, _exact_counts(published, exact), noisy))
-    return samples
+        rows += accuracy_rows(published, true, counts, noisy, drawing.confidence)
+    return rows
 
 
-def _exact_counts(
-    query: PublishedQuery, exact: Mapping[Key, ExactCounts]
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    table = phsafe_definitions().table(query.table)
-    if table.derived is None:
-        return exact[query.table, query.level].values
-    source = exact[table.derived.source, query.level]
-    return sum_cells(table, source.domain, source.values)[1]
-
-
-def _true_counts(
-    query: PublishedQuery, truth: Mapping[str, Sequence[TruthRow]]
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _true_counts(query: PublishedQuery, truth: Mapping[str, Sequence[TruthRow]]) -> _Counts:
     geography, _ = phsafe_definitions().levels(phsafe_definitions().table(query.table))[query.level]
     rows = {
         (row.region_id, row.iteration, row.cell): row.count
@@ -234,3 +232,149 @@ def _true_counts(
         columns.insert(1, ["*"] * query.domain.size)
     keys = zip(*columns, strict=True)
     return np.fromiter((rows.get(key, 0) for key in keys), np.int64, query.domain.size)
+
+
+# Two standard errors of the 90% quantile of the absolute value of n Gaussian draws, relative to that quantile,
+# are 2 sqrt(0.9 * 0.1) / (1.645 * 2 phi(1.645)) / sqrt(n).
+_SPREAD = 1.768
+_COLORS = {"USA": "#1b6ca8", "STATE": "#d1762a"}
+
+
+def draw_accuracy(rows: Sequence[AccuracyRow], path: Path, title: str) -> None:
+    """Draw experimental against expected margins, and what truncation does, as SVG or PNG."""
+    tables = list(dict.fromkeys(row.table for row in rows))
+    figure = Figure(figsize=(12, 0.42 * len(tables) + 2.6), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    margin_panel(left, rows)
+    left.set_title("Does the noise have the size that was promised?", fontsize=10)
+    legend_below(figure, left, columns=3)
+    truncation_panel(right, rows)
+    right.set_title("What does truncating large households cost?", fontsize=10)
+    save_figure(path, figure, title)
+
+
+def margin_panel(axes: Axes, rows: Sequence[AccuracyRow]) -> None:
+    """Experimental against expected margins, a dot for every row of the evaluation."""
+    known = [row for row in rows if row.expected_moe > 0]
+    _dots(axes, rows, known, [row.experimental_moe_noise / row.expected_moe for row in known])
+    spread = _SPREAD / np.sqrt(min(row.regions * row.trials for row in rows))
+    label = f"where 95% of dots belong ({rows[0].trials} draws a dot)"
+    axes.axvspan(1.0 - spread, 1.0 + spread, color="#e8e8e8", zorder=0, label=label)
+    axes.axvline(1.0, color="#555555", linewidth=1)
+    axes.set_xlabel("noise: experimental / expected margin of error")
+
+
+def truncation_panel(axes: Axes, rows: Sequence[AccuracyRow]) -> None:
+    """Bias of truncation in percent of the true count, a dot for every row of the evaluation."""
+    _dots(axes, rows, rows, [percent_cut([row]) for row in rows])
+    axes.axvline(0.0, color="#555555", linewidth=1)
+    axes.set_xlabel("(count before noise - true count) in % of the true count")
+
+
+def percent_cut(rows: Sequence[AccuracyRow]) -> float:
+    """Truncation bias summed over regions in percent of the true total; 0 where that is 0."""
+    true_total = sum(row.true_total for row in rows)
+    bias = sum(row.bias_truncation * row.regions for row in rows)
+    return 100.0 * bias / true_total if true_total else 0.0
+
+
+def _dots(
+    axes: Axes, rows: Sequence[AccuracyRow], dotted: Sequence[AccuracyRow], values: Sequence[float]
+) -> None:
+    """A dot for every shown row: the nation above, states below, a line for every table of all rows."""
+    tables = list(dict.fromkeys(row.table for row in rows))
+    for region_type, name, offset in (("USA", "nation", -0.16), ("STATE", "states", 0.16)):
+        chosen = [place for place, row in enumerate(dotted) if row.region_type == region_type]
+        if chosen:
+            # a small spread by cell, so that dots do not hide each other
+            spread = np.linspace(-0.1, 0.1, 9)
+            heights = [
+                tables.index(dotted[place].table) + offset + spread[number % 9]
+                for number, place in enumerate(chosen)
+            ]
+            axes.plot(
+                [values[place] for place in chosen], heights, "o", color=_COLORS[region_type], alpha=0.45,
+                markersize=4.5, label=name,
+            )  # fmt: skip
+    label_rows(axes, tables)
+
+
+_REGION_TYPE = {"usa": "USA", "state": "STATE"}
+
+
+@dataclass(frozen=True)
+class AccuracyRow:
+    """One (table, region type, iteration, cell), pooled over regions and trials.
+
+    Margins and biases are in persons (households for the denominators); ``bias_truncation`` is the
+    mean over regions of (count after truncation - true count), which no number of trials changes.
+    ``coverage_*`` is the share of errors within ``expected_moe``: of the noise alone, of noise and truncation, and by the
+    exact law of the noise (NaN where a sum of draws has no law of its kind).
+    """
+
+    table: str
+    region_type: str
+    iteration: str
+    cell: str
+    regions: int
+    trials: int
+    true_total: int
+    expected_moe: float
+    expected_moe_reference: float
+    experimental_moe_noise: float
+    experimental_moe_total: float
+    coverage_noise: float
+    coverage_total: float
+    coverage_expected: float
+    bias_noise: float
+    bias_truncation: float
+    largest_truncation: int
+
+
+def accuracy_rows(
+    query: PublishedQuery, truth: _Counts, exact: _Counts, noisy: NDArray[np.int64], confidence: Fraction
+) -> Iterator[AccuracyRow]:
+    """Summarize errors of one table at one level by region type, iteration and cell.
+
+    Args:
+        truth: true counts, no truncation, shape (size,).
+        exact: counts after truncation, before noise, shape (size,).
+        noisy: shape (trials, size).
+
+    Source: PHSafe specification, section 9.3.
+    """
+    regions, *middle, cells = query.domain.axes
+    iterations = middle[0].values if middle else ("*",)
+    trials = noisy.shape[0]
+    shape = (len(regions.values), len(iterations), len(cells.values))
+    true, counts, terms = (vector.reshape(shape) for vector in (truth, exact, query.terms))
+    drawn = noisy.reshape((trials, *shape))
+    for i, iteration in enumerate(iterations):
+        for c, cell in enumerate(cells.values):
+            t, k, y = true[:, i, c], counts[:, i, c], drawn[:, :, i, c]
+            factor = float(np.sqrt(terms[0, i, c]))
+            expected = factor * paper_margin(query.law, confidence)
+            noise, error = np.abs(y - k), np.abs(y - t)
+            noise_moe, error_moe = (
+                float(np.quantile(errors, float(confidence), method="inverted_cdf"))
+                for errors in (noise, error)
+            )
+            yield AccuracyRow(
+                table=query.table,
+                region_type=_REGION_TYPE[query.level.split("_", 1)[0]],
+                iteration=iteration,
+                cell=cell,
+                regions=len(regions.values),
+                trials=trials,
+                true_total=int(t.sum()),
+                expected_moe=expected,
+                expected_moe_reference=factor * paper_margin(query.law, confidence, MarginRule.REFERENCE),
+                experimental_moe_noise=noise_moe,
+                experimental_moe_total=error_moe,
+                coverage_noise=float(np.mean(noise <= expected)),
+                coverage_total=float(np.mean(error <= expected)),
+                coverage_expected=chance_within(query.law, int(terms[0, i, c]), int(expected)),
+                bias_noise=float(np.mean(y - k)),
+                bias_truncation=float(np.mean(k - t)),
+                largest_truncation=int(np.max(np.abs(k - t))),
+            )

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from censafe.evaluation.tables.flow import TableProduct
-from censafe.evaluation.tables.group_findings import group_trials
+from censafe.evaluation.tables.group_accuracy import group_trials
 from censafe.evaluation.tables.groups import group_truth
 from censafe.evaluation.tables.phsafe import phsafe_trials, phsafe_truth
 from censafe.products.detailed.config import Product

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
-from censafe.evaluation.loss.epl import calibrate, noise_law_masses
+from censafe.evaluation.loss import calibrate, noise_law_masses
 from censafe.evaluation.outputs import Evaluated, read_evaluation
 from censafe.evaluation.pages.registry import reported, write_files
 from censafe.evaluation.topdown.noise import BestQuery, best_query, leaf_loss, level_loss

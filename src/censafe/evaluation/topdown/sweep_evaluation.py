@@ -21,8 +21,7 @@ from censafe.evaluation.counts.cells import MatchedCells, match_runs
 from censafe.evaluation.counts.comparators import matching_rates, sample_runs
 from censafe.evaluation.counts.frames import LossMode, stacked
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
-from censafe.evaluation.loss.epl import epl_curve, epl_summary
-from censafe.evaluation.loss.residuals import ZeroCells, pooled_residuals
+from censafe.evaluation.loss import ZeroCells, epl_curve, epl_summary, pooled_residuals
 from censafe.evaluation.outputs import Evaluated
 from censafe.evaluation.pages.page import Rows
 from censafe.evaluation.pages.registry import reported, write_files

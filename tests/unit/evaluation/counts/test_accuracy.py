@@ -23,7 +23,7 @@ from censafe.evaluation.counts.accuracy import (
 )
 from censafe.evaluation.counts.cells import cells_of_counts, match, match_runs, true_answers
 from censafe.evaluation.counts.error_metrics import METRICS, tally_of
-from censafe.evaluation.loss.residuals import pooled_residuals, residual_frame
+from censafe.evaluation.loss import pooled_residuals, residual_frame
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.model.topdown.histograms import HistogramSchema
 from support.pairs import SMALL, pair_of, population

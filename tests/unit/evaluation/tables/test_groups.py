@@ -105,7 +105,7 @@ def test_a_tally_gives_what_all_errors_together_give() -> None:
     for wanted in ([0], [1, 2], [0, 1, 2]):
         theirs, found = errors[np.isin(keys, wanted)], tally.of(wanted)
         assert found.number == len(theirs)
-        assert found.bias == pytest.approx(theirs.mean(), abs=1e-12)
+        assert found.mean == pytest.approx(theirs.mean(), abs=1e-12)
         for confidence in (Fraction(9, 10), Fraction(19, 20)):
             expected = np.quantile(np.abs(theirs), float(confidence), method="inverted_cdf")
             assert found.margin(confidence) == expected
@@ -115,7 +115,7 @@ def test_a_tally_gives_what_all_errors_together_give() -> None:
 def test_without_errors_nothing_is_known() -> None:
     found = ErrorTally().of([4])
     assert found.number == 0
-    assert math.isnan(found.bias)
+    assert math.isnan(found.mean)
     assert math.isnan(found.margin(Fraction(9, 10)))
     assert math.isnan(found.share_within(1))
 

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from censafe.evaluation.loss.epl import epl_noise_frames, epl_summary, noise_law_masses
-from censafe.evaluation.loss.residuals import residuals_of
+from censafe.evaluation.loss import epl_noise_frames, epl_summary, noise_law_masses, residuals_of
 from censafe.evaluation.pages.page import Page, page_html
 from censafe.evaluation.pages.pair import examples_exhibit, loss_exhibit, noise_exhibit
 from censafe.evaluation.topdown.noise_alone import (

@@ -6,8 +6,14 @@ import pytest
 from scipy.stats import gaussian_kde
 
 from censafe.evaluation.counts.cells import cells_of_counts
-from censafe.evaluation.loss.epl import calibrate, epl_curve, epl_summary, linear_noise_examples
-from censafe.evaluation.loss.residuals import pooled_residuals, residuals_of
+from censafe.evaluation.loss import (
+    calibrate,
+    epl_curve,
+    epl_summary,
+    linear_noise_examples,
+    pooled_residuals,
+    residuals_of,
+)
 from censafe.model import NoiseLaw
 
 FIXTURE = np.array([-2, -1, -1, 0, 0, 0, 0, 1, 1, 2, 3, -3, 0, 1, -1])

@@ -1,1 +1,0 @@
-"""CONFIDENTIAL. Empirical privacy loss: how fast the distribution of residuals falls from one value to the next."""
