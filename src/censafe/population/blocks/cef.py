@@ -17,7 +17,7 @@ from censafe.geography.spines.tree import Spine
 from censafe.model.folders import matching_files
 from censafe.model.sparse import ExactHistograms
 from censafe.population.blocks.areas import in_order, read_grfc_blocks
-from censafe.population.blocks.dhc.words import PERSON_WORDS, UNIT_WORDS, contradiction_findings
+from censafe.population.blocks.dhc.words import contradiction_findings
 from censafe.population.blocks.layout import (
     BlockData,
     HistogramLayout,
@@ -50,11 +50,6 @@ _PERSON_FIELDS: Final = {
     name: _PERSON.fields[name]
     for name in ("MAFID", "QAGE", "CENHISP", "CENRACE", "QGQTYP", "RTYPE", "RELSHIP", "LIVE_ALONE")
 }
-_UNIT_WORDS: Final = UNIT_WORDS | {
-    "duplicate": ("MAFID", "duplicate", "units with the number of another one", "one record a number, over all files"),
-    "no-persons": ("VACS, FINAL_POP", "no-persons", "units that are not vacant and have no persons",
-                   "FINAL_POP 1 or more with VACS 0"),
-}  # fmt: skip
 _Ints = NDArray[np.int64]
 
 
@@ -155,7 +150,7 @@ def _read_units(
             (state >= 0) & (units.block >= 0) & (state != spine.leaf.codes[units.block] // 10**14)
         )
         parts.append(units)
-    problems += file.findings(_UNIT_WORDS, bad)
+    problems += file.findings(_UNIT.words, bad)
     problems += contradiction_findings((path.name, path.name), (), foreign=foreign)
     return _Units._make(map(np.concatenate, zip(*parts, strict=True)))
 
@@ -205,7 +200,7 @@ def _read_persons(
         entries.append(counts)
         bad.update(broken)
         doubts += doubted
-    problems += file.findings(PERSON_WORDS, bad)
+    problems += file.findings(_PERSON.words, bad)
     rules = [
         (rule, _count((units.kind == 0) & related & (heads != 1))) for rule in DHC_RULES if rule.name == "C4"
     ]

@@ -20,7 +20,7 @@ from censafe.population.blocks.layout import (
     no_persons,
 )
 from censafe.population.blocks.lookup import count_repeated
-from censafe.population.files.fixed_width import RECORD, FixedFile, Numbers, field_words, fixed_layout
+from censafe.population.files.fixed_width import RECORD, FixedFile, Numbers, fixed_layout
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal, stated
 
 _CELLS: Final = 192
@@ -36,16 +36,6 @@ _FIELDS: Final = {name: _HOUSEHOLD.fields[name] for name in _HOUSEHOLD_FIELDS} |
 """Of both kinds of record, in which SERIAL stands in the same place."""
 _VACANT_UNIT, _NOT_REPORTED = 8, 9
 _SHAPE: Final = (8, 2, 2, 6)
-_WORDS: Final = field_words(_HOUSEHOLD) | field_words(_PERSON) | {
-    "duplicate": ("SERIAL", "duplicate", "household records with the number of another one", "one household record a number"),
-    "geocode": ("STATEFIP, COUNTY, ENUMDIST", "form", "codes of places that are not digits", "2, 4 and 4 digits"),
-    "orphan": ("SERIAL", "no-household", "persons that do not follow the record of their household",
-               "every household record, then its persons"),
-    "vacant": ("GQ", "vacant", "persons in vacant units", "no persons after a household record with GQ 0 and GQTYPE 0"),
-}  # fmt: skip
-"""Column, rule, problem and what is allowed, by rule."""
-
-
 _RULES: Final = (
     "RECTYPE", "SERIAL", "duplicate", "geocode", "GQ", "GQTYPE", "orphan", "vacant", "AGE", "RACE", "HISPAN",
 )  # fmt: skip
@@ -125,7 +115,7 @@ def _read_file(
         others += int(np.count_nonzero((homes.expected >= 0)[:-1] & (homes.expected != homes.met)[:-1]))
         last = _Homes._make(column[-1:] for column in homes)
     short = file.whole and bool(last.met[0] < last.expected[0])
-    problems += file.findings(_WORDS, bad)
+    problems += file.findings({**_HOUSEHOLD.words, **_PERSON.words}, bad)
     problems += stated("ipums.truncated", path.name, int(short))
     problems += stated("ipums.persons", path.name, others)
     return entries

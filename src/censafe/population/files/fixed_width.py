@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError, StorageError
 from censafe.model.compiled import compiled
 from censafe.model.work_ahead import worked_ahead
-from censafe.population.findings import Finding
+from censafe.population.findings import Finding, finding
 
 _Bytes = NDArray[np.uint8]
 _kernel = compiled()
@@ -134,6 +134,10 @@ _Piece = TypeVar("_Piece")
 _Ints = NDArray[np.int64]
 
 
+Words = tuple[str, str, str, str]
+"""Column, rule, problem and what is allowed."""
+
+
 @dataclass(frozen=True)
 class FixedField:
     """One field of a record (see fixed_width.toml).
@@ -174,6 +178,8 @@ class RecordLayout:
     width: int
     record: str
     fields: Mapping[str, FixedField]
+    words: Mapping[str, Words]
+    """By rule: a field that is checked, or one of `rules`."""
 
 
 def layouts_document() -> dict[str, Any]:
@@ -196,7 +202,22 @@ def fixed_layout(name: LayoutName) -> RecordLayout:
     for field, entry in own["fields"].items():
         shared = document[entry["as"]]["fields"][field] if "as" in entry else {}
         fields[field] = _field(field, {**shared, **entry})
-    return RecordLayout(own["width"], own.get("record", ""), fields)
+    words: dict[str, Words] = {name: (name, *one.words) for name, one in fields.items() if one.words[0]}
+    words |= {rule: tuple(texts) for rule, texts in own.get("rules", {}).items()}
+    return RecordLayout(own["width"], own.get("record", ""), fields, words)
+
+
+def rule_findings(file: str, words: Mapping[str, Words], rows: Mapping[str, int]) -> list[Finding]:
+    """What records break.
+
+    Args:
+        rows: records that break each rule.
+    """
+    return [
+        Finding(file, column, name, "stop", number, problem, allowed, "correct the file")
+        for (column, name, problem, allowed), number in ((words[rule], count) for rule, count in rows.items())
+        if number
+    ]
 
 
 def _field(name: str, entry: Mapping[str, Any]) -> FixedField:
@@ -210,15 +231,6 @@ def _field(name: str, entry: Mapping[str, Any]) -> FixedField:
     return FixedField(
         name, start, width, entry["kind"], levels, entry.get("blank", -1), words, entry["meaning"]
     )
-
-
-Words = tuple[str, str, str, str]
-"""Column, rule, problem and what is allowed."""
-
-
-def field_words(layout: RecordLayout) -> dict[str, Words]:
-    """What findings say of every field that is checked, by field."""
-    return {name: (name, *field.words) for name, field in layout.fields.items() if field.words[0]}
 
 
 @_kernel
@@ -316,12 +328,8 @@ class FixedFile:
             rows: records that break each rule.
         """
         allowed = f"{self._width} characters in every line"
-        length = ("", "record-length", "records of another length", allowed, "write the file again in its layout")  # fmt: skip
-        cut = ("", "truncated", "the last record is cut off", allowed, "a file that was cut short must be copied again")  # fmt: skip
-        entries = [(length, self._other), (cut, int(self._cut))]
-        entries += [((*words[rule], "correct the file"), number) for rule, number in rows.items()]
         return [
-            Finding(self._path.name, column, rule, "stop", number, problem, allowed, fix)
-            for (column, rule, problem, allowed, fix), number in entries
-            if number
-        ]
+            *finding(self._path.name, "", "record-length", self._other, "records of another length", allowed, "write the file again in its layout"),
+            *finding(self._path.name, "", "truncated", int(self._cut), "the last record is cut off", allowed, "a file that was cut short must be copied again"),
+            *rule_findings(self._path.name, words, rows),
+        ]  # fmt: skip

@@ -109,7 +109,7 @@ def _same(expected: BlockData, actual: BlockData) -> None:
         (2, unit_2020(100000003, 1, "B2", rtype=4), "housing units with a kind of group quarters, or group quarters"),
         (2, unit_2020(100000003, 1, "B2", rtype=4, quarters="501", vacs=1), "group quarters that are vacant (1 row)"),
         (1, unit_2020(100000002, 1, "B1", vacs=3), "vacant housing units with persons (1 row) [vacant]"),
-        (1, unit_2020(100000002, 0, "B1"), "units that are not vacant and have no persons (1 row) [no-persons]"),
+        (1, unit_2020(100000002, 0, "B1"), "housing units without persons that are not vacant (1 row) [no-persons]"),
         (0, unit_2020(100000001, 3, "B1"), "units with another number of records in CEF20_PER.txt (1 row) [persons]"),
         (0, UNITS[0] + " ", "records of another length (1 row) [record-length]; allowed: 76 characters"),
     ],

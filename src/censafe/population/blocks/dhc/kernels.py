@@ -21,7 +21,7 @@ UNIT_RULES: Final = (
     "RTYPE", "MAFID", "FINAL_POP", "VACS", "QGQTYP", "OIDTB", "quarters", "vacant-quarters", "vacant-persons", "no-persons",
     "TEN", "HHSEX", "HHLDRAGE", "HHSPAN", "HHRACE", "HHT", "CPLT", "MULTG", "PAOC", "PAC", "P18", "P60", "P65", "P75", "type",
 )  # fmt: skip
-PERSON_DOUBTS: Final = ("RTYPE", "LIVE_ALONE", "HHLDRAGE", "HHSEX", "C10")
+PERSON_DOUBTS: Final = ("C1", "alone", "householder-age", "householder-sex", "C10")
 """Contradictions of a person and its unit that change no cell of another record."""
 _D_RTYPE, _D_ALONE, _D_AGE, _D_SEX, _D_RACE = range(len(PERSON_DOUBTS))
 MEMBER_COUNTS: Final = (
