@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from censafe.attack.people import People
 from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.attack.reconstruction.tracts import TRACT_DIGITS, TractLines
-from censafe.attack.tables import LineTable, Workload, tabulate_lines
+from censafe.attack.tables import Workload, tabulate_lines
 from censafe.errors import DataError, UsageError
+from censafe.model.cells.lines import CensusTable
 from censafe.model.entries import nearest
 from censafe.products.topdown.census_tables.microdata_source import census_forms
 from censafe.results.source import PublishedSource, recognize
@@ -54,7 +55,7 @@ class PublishedTables:
     tract_values: _Ints = field(repr=False)
 
     @staticmethod
-    def of(people: People, tables: Mapping[str, LineTable]) -> PublishedTables:
+    def of(people: People, tables: Mapping[str, CensusTable]) -> PublishedTables:
         """Exact tables of true records."""
         workload, lines = _lines(tables)
         tracts, tract = _tracts(people.blocks)
@@ -75,15 +76,17 @@ def _tracts(blocks: NDArray[np.str_]) -> tuple[NDArray[np.str_], _Ints]:
     return codes, place.ravel().astype(np.int64)
 
 
-def _lines(tables: Mapping[str, LineTable]) -> tuple[Workload, TractLines | None]:
-    by_level = {level: [one for one in tables.values() if one.level == level] for level in ("block", "tract")}
+def _lines(tables: Mapping[str, CensusTable]) -> tuple[Workload, TractLines | None]:
+    by_level = {
+        level: [one for one in tables.values() if one.lowest == level] for level in ("block", "tract")
+    }
     if not by_level["block"]:
         raise UsageError("there is no table of blocks, and persons are reconstructed by block; fix: give one")
     workload = Workload.of(by_level["block"])
     return workload, TractLines.of(workload, by_level["tract"]) if by_level["tract"] else None
 
 
-def published_source(path: Path, known: Mapping[str, LineTable]) -> PublishedSource | None:
+def published_source(path: Path, known: Mapping[str, CensusTable]) -> PublishedSource | None:
     """What a file or folder holds of published tables; None where it holds records.
 
     Args:
@@ -98,7 +101,7 @@ def published_source(path: Path, known: Mapping[str, LineTable]) -> PublishedSou
 
 
 def read_published_tables(
-    source: PublishedSource, tables: Mapping[str, LineTable], known: Collection[str]
+    source: PublishedSource, tables: Mapping[str, CensusTable], known: Collection[str]
 ) -> PublishedTables:
     """Tables as they were published, exact or not; a table of which no line is listed is not published."""
     path, areas = source.path, source.tables
@@ -114,10 +117,10 @@ def read_published_tables(
     listed = {
         name: table
         for name, table in tables.items()
-        if name in names and table.level in areas.levels and not areas.missing(names[name], table.level)
+        if name in names and table.lowest in areas.levels and not areas.missing(names[name], table.lowest)
     }
     workload, lines = _lines(listed)
-    if lines is None and any(table.level == "tract" for table in tables.values()):
+    if lines is None and any(table.lowest == "tract" for table in tables.values()):
         raise UsageError(
             f'{path}: mode "bt" attacks tables of tracts too, and there is none; fix: add them, or mode "b"'
         )

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from censafe.attack.people import OLDEST, RACE_BITS, RACE_LETTERS, People
+from censafe.attack.people import OLDEST, People
 from censafe.attack.published import PublishedTables
 from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.attack.reconstruction.solve import UNKNOWN, Reconstruction
 from censafe.attack.reconstruction.tracts import SolvedTracts
-from censafe.attack.tables import SINGLE_YEARS, CountedLines, PersonLine, TypeSpace, Workload
+from censafe.attack.tables import SINGLE_YEARS, CountedLines, TypeSpace, Workload
 from censafe.evaluation.outputs import write_frame
 
 _PARTS: Final = re.compile(r"(PCT|P)(\d+)([A-Z]?)$")
@@ -165,61 +165,41 @@ def percentile_frame(reconstruction: Reconstruction) -> pa.Table:
     )
 
 
-def line_codes(lines: tuple[PersonLine, ...]) -> list[str]:
+def line_codes(workload: CountedLines) -> list[str]:
     """Names of lines in the Summary File.
 
     Example:
         >>> from censafe.attack.tables import line_tables
-        >>> [line_codes(line_tables()[name].lines)[0] for name in ("P8", "P12A", "PCT12A")]
-        ['P0080001', 'P012A001', 'PCT012A001']
+        >>> [line_codes(Workload.of([line_tables()[name]]))[0] for name in ("P8", "P12A")]
+        ['P0080001', 'P012A001']
     """
     codes = []
-    for line in lines:
-        match = _PARTS.match(line.table)
-        kind, number, letter = match.groups() if match else (line.table, "0", "")
+    for table, number in zip(workload.names, workload.numbers, strict=True):
+        match = _PARTS.match(table)
+        kind, base, letter = match.groups() if match else (table, "0", "")
         digits = 4 if kind == "P" and not letter else 3
-        codes.append(f"{kind}{int(number):03}{letter}{line.number:0{digits}}")
+        codes.append(f"{kind}{int(base):03}{letter}{number:0{digits}}")
     return codes
 
 
 def line_frame(workload: Workload) -> pa.Table:
     """What every line counts."""
-    lines = workload.lines
-    words = {one.table: _universe(one) for one in lines if one.number == 1}
     return pa.table(
         {
-            "table": [one.table for one in lines],
-            "line": [one.number for one in lines],
-            "code": line_codes(lines),
-            "label": [one.label for one in lines],
-            "universe": [words[one.table] for one in lines],
+            "table": workload.names,
+            "line": workload.numbers,
+            "code": line_codes(workload),
+            "label": workload.labels,
+            "universe": [table.universe for table in workload.tables for _ in table.lines],
         }
     )
-
-
-def _universe(line: PersonLine) -> str:
-    """Whom the first line of a table counts: its universe."""
-    words = []
-    ages = np.flatnonzero(line.age)
-    if ages[0] > 0:
-        words.append(f"{ages[0]} years and over")
-    elif ages[-1] < OLDEST:
-        words.append(f"under {ages[-1] + 1} years")
-    if not line.race.all():
-        alone = RACE_BITS[line.race]
-        words.append(
-            "two or more races" if len(alone) > 1 else f"{RACE_LETTERS[int(alone[0].argmax())]} alone"
-        )
-    if not line.hispanic.all():
-        words.append("Hispanic" if line.hispanic[1] else "not Hispanic")
-    return ", ".join(["persons", *words])
 
 
 def table_frame(
     workload: Workload, values: NDArray[np.int64], areas: NDArray[np.str_], level: str
 ) -> pa.Table:
     """The lines that are not 0, and the first line of every table, a row for each area and line."""
-    names, numbers = np.array(workload.names), np.array([one.number for one in workload.lines])
+    names, numbers = np.array(workload.names), np.array(workload.numbers)
     area, line = np.nonzero((values != 0) | (numbers == 1))
     return pa.table(
         {level: areas[area], "table": names[line], "line": numbers[line], "value": values[area, line]}
@@ -234,7 +214,7 @@ def write_wide_tables(out: Path, published: PublishedTables) -> tuple[str, ...]:
         own = published.tract_values
         written.append(("tract_tables_wide", "tract", published.tracts, published.lines.tracts, own, own < 0))
     for name, level, areas, workload, value, hidden in written:
-        codes = line_codes(workload.lines)
+        codes = line_codes(workload)
         columns = {code: pa.array(value[:, place], mask=hidden[:, place]) for place, code in enumerate(codes)}
         write_frame(out, name, pa.table({level: areas, **columns}), csv=False, parquet=True)
     return tuple(f"{name}.parquet" for name, *_ in written)

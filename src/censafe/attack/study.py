@@ -49,7 +49,7 @@ from censafe.attack.results import (
     variability_frame,
     write_wide_tables,
 )
-from censafe.attack.tables import LineTable, Workload, chosen_tables, line_tables, read_line_tables
+from censafe.attack.tables import Workload, chosen_tables, line_tables, read_line_tables
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import (
@@ -60,6 +60,7 @@ from censafe.evaluation.outputs import (
     write_page,
 )
 from censafe.evaluation.pages.page import Page
+from censafe.model.cells.lines import CensusTable
 from censafe.model.observer import Observer, work_done
 
 _MANY: Final = "three or more tables"
@@ -159,19 +160,19 @@ class AttackChoices:
 
 def workload_of(choices: AttackChoices) -> Workload:
     """The lines of the tables of blocks that are attacked."""
-    return Workload.of([one for one in _tables(choices).values() if one.level == "block"])
+    return Workload.of([one for one in _tables(choices).values() if one.lowest == "block"])
 
 
-def _tables(choices: AttackChoices) -> Mapping[str, LineTable]:
+def _tables(choices: AttackChoices) -> Mapping[str, CensusTable]:
     """The tables that are attacked, by name."""
     levels = _LEVELS[choices.mode]
     if choices.tables is None:
         return chosen_tables(levels, choices.without)
-    tables = {name: one for name, one in read_line_tables(choices.tables).items() if one.level in levels}
+    tables = {name: one for name, one in read_line_tables(choices.tables).items() if one.lowest in levels}
     for level in levels:
-        if all(one.level != level for one in tables.values()):
+        if all(one.lowest != level for one in tables.values()):
             raise UsageError(
-                f'{choices.tables}: there is no table of {level}s; allowed: tables with level = "{level}"'
+                f'{choices.tables}: there is no table of {level}s; allowed: tables with lowest = "{level}"'
             )
     return tables
 

@@ -7,7 +7,6 @@ import pytest
 
 from censafe.attack.people import RACE_BITS, People
 from censafe.attack.tables import (
-    LineTable,
     TypeSpace,
     Workload,
     line_tables,
@@ -56,8 +55,8 @@ def test_the_tables_have_the_lines_of_the_summary_file() -> None:
     assert expected.items() <= lines.items()
     assert {size for name, size in lines.items() if name.startswith("P12")} == {49}
     assert {size for name, size in lines.items() if name.startswith("PCT12")} == {209}
-    assert sum(table.level == "block" for table in line_tables().values()) == 18
-    assert sum(table.level == "tract" for table in line_tables().values()) == 16
+    assert sum(table.lowest == "block" for table in line_tables().values()) == 18
+    assert sum(table.lowest == "tract" for table in line_tables().values()) == 16
 
 
 def test_a_block_with_every_set_of_races_once() -> None:
@@ -114,7 +113,7 @@ def test_identities_between_tables() -> None:
 
 
 def test_tables_of_tracts_do_not_fit_the_types_of_blocks() -> None:
-    with pytest.raises(ConfigError, match="tells ages apart that the types of persons do not"):
+    with pytest.raises(ConfigError, match="tells levels of age apart that the types of persons do not"):
         Workload.of([line_tables()["PCT12"]])
 
 
@@ -124,34 +123,50 @@ def test_a_table_that_is_left_out() -> None:
         block_workload(["P88"])
 
 
+MINE = """
+[tables.T1]
+title = "Adults by origin and sex"
+universe = "Adults"
+histogram = "persons"
+where = "age=18-115"
+lines = '''
+Total:
+. Not Hispanic: | hispanic=0
+. . Male | sex=0
+. . Female | sex=1
+. Hispanic: | hispanic=1 & sum
+. . Male | sex=0
+. . Female | sex=1
+'''
+"""
+
+
 def test_tables_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text(
-        '[tables]\nT1 = { level = "block", by = ["hispanic", "sex"], universe = { adults = true }, iterations = "AH" }\n'
-    )
-    found = read_line_tables(path)
-    assert list(found) == ["T1", "T1A", "T1H"]
-    assert isinstance(found["T1"], LineTable)
-    assert [line.label for line in found["T1"].lines][:3] == ["Total", "Not Hispanic", "Not Hispanic: Male"]
-    assert [line.label for line in found["T1H"].lines] == [
-        "Total",
-        "Hispanic",
-        "Hispanic: Male",
-        "Hispanic: Female",
-    ]
+    path.write_text(MINE, encoding="utf-8")
+    workload = Workload.of(list(read_line_tables(path).values()))
+    assert workload.labels[1:3] == ["Total: Not Hispanic", "Total: Not Hispanic: Male"]
+    people = some_people(3)
+    adult, hispanic, sex = people.age >= 18, people.hispanic == 1, people.sex
+    expected = [adult, *(adult & ~hispanic & one for one in (True, sex == 0, sex == 1))]
+    expected += [adult & hispanic & one for one in (True, sex == 0, sex == 1)]
+    assert tabulate_lines(workload, people).sum(axis=0).tolist() == [int(one.sum()) for one in expected]
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "words"),
     [
-        "",
-        "[tables]\nT = { level = 'house', by = [] }",
-        "[tables]\nT = { level = 'block', by = ['color'] }",
-        "tables = [",
+        ("", "there is no table"),
+        ("tables = [", "mine"),
+        (MINE.replace('"persons"', '"households"'), "tables.T1.histogram"),
+        (MINE.replace("title", "subtitle"), "table T1: give title"),
+        (MINE.replace("where", 'median = "age"\nwhere'), "medians are no sums"),
+        (MINE.replace("hispanic=0", "relgq=0"), "tells relgq apart, which the attacked records do not have"),
+        (MINE.replace("Hispanic: | hispanic=1 & sum\n. . Male | sex=0", "Hispanic: | sum\n. . Male | hispanic=1 & sex=0"), "differ in more than one attribute"),
     ],
-)
-def test_a_file_of_tables_that_breaks_a_rule(tmp_path: Path, text: str) -> None:
+)  # fmt: skip
+def test_a_file_of_tables_that_breaks_a_rule(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text(text)
-    with pytest.raises(ConfigError, match="mine"):
-        read_line_tables(path)
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=words):
+        assert Workload.of(list(read_line_tables(path).values())).weights

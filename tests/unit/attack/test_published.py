@@ -12,8 +12,9 @@ from censafe.attack.people import People
 from censafe.attack.published import PublishedTables, published_source, read_published_tables
 from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.attack.results import table_frame
-from censafe.attack.tables import LineTable, chosen_tables, line_tables
+from censafe.attack.tables import chosen_tables, line_tables
 from censafe.errors import ConfigError, DataError, UsageError
+from censafe.model.cells.lines import CensusTable
 
 HEAD = "geounit,table,line,value"
 BLOCK, TRACT = "010070001001001", "01007000100"
@@ -32,7 +33,7 @@ def written(folder: Path, *rows: str, head: str = HEAD) -> Path:
     return path
 
 
-def read(path: Path, tables: Mapping[str, LineTable]) -> PublishedTables:
+def read(path: Path, tables: Mapping[str, CensusTable]) -> PublishedTables:
     source = published_source(path, line_tables())
     assert source is not None
     return read_published_tables(source, tables, line_tables())
@@ -71,9 +72,10 @@ def test_tables_are_read_as_the_census_publishes_them(product: str, tmp_path: Pa
         tables = {name: tables[name] for name in names}
     made = PublishedTables.of(PEOPLE, tables)
     columns: dict[str, object] = {"GEOID": made.blocks.tolist(), "H1_001N": [5, 5]}
-    for line, values in zip(made.workload.lines, made.low.T, strict=True):
-        name = names[line.table] if product == "pl94" else line.table
-        columns[f"{name}_{line.number:03d}N"] = values
+    work = made.workload
+    for table, number, values in zip(work.names, work.numbers, made.low.T, strict=True):
+        name = names[table] if product == "pl94" else table
+        columns[f"{name}_{number:03d}N"] = values
     pq.write_table(pa.table(columns), tmp_path / "blocks.parquet")
     found = read(tmp_path / "blocks.parquet", chosen_tables(("block",)))
     assert found.blocks.tolist() == made.blocks.tolist()

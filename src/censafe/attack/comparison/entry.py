@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from censafe.attack.comparison.files import read_reconstruction, write_published, write_reconstruction
 from censafe.attack.comparison.keys import VOTING_AGE_KEYS, AttackKeys, by_voting_age, redistricting_lines
@@ -202,11 +201,9 @@ class CensusStudy(DefenseStudy):
         """Records whose tables are the published ones; recoded tables are lines over the categories that are written."""
         if defense is None or defense.recode is None:
             return super().solved(defense, published)
+        tables, quick = published.tables, self.quick(variability=False)
         rows = defense.recode.rows(self.workload.space.edges)
-        workload = replace(self.workload, matrix=csr_array(self.workload.matrix[rows]))
-        return reconstruct(
-            workload, published.tables.low, published.tables.high, self.quick(variability=False)
-        )
+        return reconstruct(self.workload, tables.low, tables.high, quick, rows=rows)
 
     def _redistricting(self) -> AttackedDefense:
         """Exact redistricting data attacked: race, origin and voting age of all persons in every block, as the reference of protected ones."""

@@ -63,11 +63,10 @@ VOTING_AGE_KEYS: Final = AttackKeys("block, voting age", by_voting_age, race_alo
 
 def redistricting_lines(workload: Workload) -> NDArray[np.bool_]:
     """Lines that distinguish neither sexes nor ages, except children from adults: those of race, origin and voting age, shape (lines,)."""
+    adult = workload.space.edges.index(ADULT)
     return np.array(
         [
-            bool(line.sex.all())
-            and len(np.unique(line.age[:ADULT])) == 1
-            and len(np.unique(line.age[ADULT:])) == 1
-            for line in workload.lines
+            bool(sex.all()) and all(len(np.unique(one)) == 1 for one in (age[:adult], age[adult:]))
+            for sex, age, *_ in workload.weights
         ]
     )

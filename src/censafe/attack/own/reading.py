@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.attack.own.records import NamedLevels, OwnAreas, OwnLines, OwnRecords
+from censafe.attack.own.records import NamedLevels, OwnAreas, OwnLines, OwnRecords, crossed_table
+from censafe.attack.tables import read_line_tables
 from censafe.errors import ConfigError, DataError, UsageError
 from censafe.geography.own_codes import AreaCodes
+from censafe.model.cells.lines import query_table
 from censafe.model.entries import nearest
 from censafe.model.observer import Observer
 from censafe.model.topdown.histograms import HistogramSchema
@@ -25,6 +28,7 @@ from censafe.products.topdown.intake.intake import OwnIntake
 
 MOST_VALUES: Final = 50_000_000
 """Lines of the table times areas, of one level."""
+MOST_TYPES: Final = 200_000
 _Ints = NDArray[np.int64]
 
 
@@ -42,7 +46,7 @@ class OwnSchema:
     """The attacked table in the words of a configuration.
 
     Args:
-        type_of_cell: quasi-identifiers and target of every cell of the histogram as one number, shape (cells,).
+        type_of_cell: type of every cell of the histogram, shape (cells,).
         housed: cells of persons in households, and not in quarters, shape (cells,).
         above: levels above the attacked one, from near to far, the root last.
     """
@@ -57,8 +61,15 @@ class OwnSchema:
     above: tuple[str, ...]
 
     @staticmethod
-    def of(config: TopdownConfig, names: AttackNames) -> OwnSchema:
-        """Check what the user named against a configuration, before anything is read."""
+    def of(
+        config: TopdownConfig, names: AttackNames, queries: Sequence[str] = (), file: Path | None = None
+    ) -> OwnSchema:
+        """Check what the user named against a configuration, before anything is read.
+
+        Args:
+            queries: of which tables are attacked; without these and a file, the table of quasi-identifiers by target.
+            file: TOML of further tables; None for none.
+        """
         layout = config.read
         if layout is None:
             raise UsageError(
@@ -83,12 +94,29 @@ class OwnSchema:
         below = layout.geography.levels
         place = _place_of_level(layout, names.area)
         above = (*reversed(below[:place]), config.levels[0].name)
-        labels = [schema.query(one.name).label for one in (*quasi, target)]
-        shape = tuple(len(one.labels) for one in (*quasi, target))
-        types = np.ravel_multi_index(tuple(labels), shape).astype(np.int64)
-        impossible = np.setdiff1d(np.arange(np.prod(shape)), types[schema.allowed()])
-        lines = OwnLines(below[place], quasi, target, tuple(impossible.tolist()))
-        return OwnSchema(config, layout, histogram, schema, lines, types, _housed(schema), above)
+        tables = [
+            query_table(f"Q{number}", query, histogram.name, schema)
+            for number, query in enumerate(queries, 1)
+        ]
+        if file is not None:
+            tables += read_line_tables(file, histogram.name, lambda _: schema).values()
+        types = prod(len(one.labels) for one in (*quasi, target))
+        _require_types(types)
+        tables = tables or [crossed_table(quasi, target, histogram.name)]
+        levels = {
+            one.name: schema.labels.get(one.name, tuple(map(str, range(one.levels))))
+            for one in schema.schema.attributes
+        }
+        lines = OwnLines.of(below[place], quasi, target, tables, levels)
+        _require_types(prod(lines.shape))
+        combination = np.zeros((1,) * len(schema.schema.shape), np.int64)
+        for name, class_of in lines.classes.items():
+            along = [-1 if one == name else 1 for one in schema.schema.names]
+            combination = combination * (int(class_of.max()) + 1) + class_of.reshape(along)
+        types_of_cells = np.broadcast_to(combination, schema.schema.shape).reshape(-1)
+        impossible = np.setdiff1d(np.arange(prod(lines.shape)), types_of_cells[schema.allowed()])
+        lines = replace(lines, impossible=tuple(impossible.tolist()))
+        return OwnSchema(config, layout, histogram, schema, lines, types_of_cells, _housed(schema), above)
 
 
 def _require_names(names: AttackNames) -> None:
@@ -144,9 +172,19 @@ def _attribute(schema: HistogramSchema, name: str) -> str:
     return schema.recodes[name].attribute if name in schema.recodes else name
 
 
+def _require_types(types: int) -> None:
+    if types > MOST_TYPES:
+        raise UsageError(
+            f"{types:,} types of persons are told apart by quasi-identifiers, target and tables; allowed: {MOST_TYPES:,}; fix: name fewer quasi-identifiers, "
+            "recodes of them with fewer levels, or fewer queries"
+        )
+
+
 def _levels(schema: HistogramSchema, name: str) -> NamedLevels:
-    answers = schema.query(name).answers
-    return NamedLevels(name, schema.labels.get(name, tuple(map(str, range(answers)))))
+    attribute = _attribute(schema, name)
+    factor = schema.query(name).factors[schema.schema.position(attribute)]
+    labels = schema.labels.get(name, tuple(map(str, range(factor.groups))))
+    return NamedLevels(name, labels, attribute, np.asarray(factor.of_level, np.int64))
 
 
 def _place_of_level(layout: RecordLayout, word: str) -> int:
@@ -180,9 +218,9 @@ def read_own_records(schema: OwnSchema, data: Path, observer: Observer) -> tuple
         raise ValueError("a reading without findings that stop has areas and rows")
     leaves, geography = _areas(schema, read.codes)
     lines = schema.lines
-    if len(lines.labels) * max(map(len, geography.codes.values())) > MOST_VALUES:
+    if len(lines.lines) * max(map(len, geography.codes.values())) > MOST_VALUES:
         raise DataError(
-            f"the table {lines.names[0]} has {len(lines.labels):,} lines in {len(geography.geocodes):,} areas; allowed: {MOST_VALUES:,} values in all; "
+            f"the table {lines.names[0]} has {len(lines.lines):,} lines in {len(geography.geocodes):,} areas; allowed: {MOST_VALUES:,} values in all; "
             "fix: name a wider level as area, fewer quasi-identifiers, or recodes of them with fewer levels"
         )
     rows = read.rows

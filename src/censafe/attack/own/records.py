@@ -1,8 +1,8 @@
-"""CONFIDENTIAL. Records of an own schema as the attack has them: an area, quasi-identifiers and a target, and the lines of the table of these."""
+"""CONFIDENTIAL. Records of an own schema as the attack has them: an area, quasi-identifiers and a target, and the lines of tables of these."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -11,80 +11,145 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
+from censafe.attack.tables import CountedLines
 from censafe.errors import DataError
+from censafe.model.cells.lines import LOWEST, CensusTable, Condition, TableLine
 
 _Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NamedLevels:
-    """An attribute, or a recode of one, with the labels of its levels."""
+    """A quasi-identifier or target: an attribute, or a recode of one.
+
+    Args:
+        labels: of its levels, or of the groups of the recode.
+        attribute: of the schema.
+        of_level: its level for every level of the attribute, shape (levels,).
+    """
 
     name: str
     labels: tuple[str, ...]
+    attribute: str
+    of_level: _Ints = field(repr=False)
+
+    @property
+    def conditions(self) -> list[tuple[str, Condition]]:
+        """Label and condition of every level."""
+        return [
+            (label, {self.attribute: frozenset(np.flatnonzero(self.of_level == level).tolist())})
+            for level, label in enumerate(self.labels)
+        ]
+
+
+def crossed_table(quasi: Sequence[NamedLevels], target: NamedLevels, histogram: str = "") -> CensusTable:
+    """The table of quasi-identifiers by target: total, levels of the target, combinations of quasi-identifiers, and all cells.
+
+    Example:
+        >>> sex, status = (NamedLevels(name, labels, name, np.arange(2)) for name, labels in (("sex", ("female", "male")), ("status", ("well", "ill"))))
+        >>> [line.label for line in crossed_table([sex], status).lines]
+        ['Total', 'well', 'ill', 'female', 'male', 'female: well', 'female: ill', 'male: well', 'male: ill']
+    """
+    keys: list[tuple[str, Condition]] = [("", {})]
+    for one in quasi:
+        keys = [
+            (f"{key}, {label}" if key else label, {**when, **own})
+            for key, when in keys
+            for label, own in one.conditions
+        ]
+    cells = [(f"{key}: {label}", {**when, **own}) for key, when in keys for label, own in target.conditions]
+    name = " * ".join(one.name for one in (*quasi, target))
+    lines = [("Total", {}), *target.conditions, *keys, *cells]
+    return CensusTable(
+        name, name, histogram, histogram, LOWEST[0], tuple(TableLine(label, 0, when) for label, when in lines)
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class OwnLines:
-    """Lines of the table of quasi-identifiers by target: total, levels of the target, combinations of quasi-identifiers, and all cells.
+class OwnLines(CountedLines):
+    """Lines of tables of an own schema. Types are combinations of classes of levels that quasi-identifiers, target and lines distinguish.
 
     Args:
         area: name of the level of the areas that are attacked.
+        labels_of: labels of the classes of every attribute, by attribute.
         impossible: types that structural zeros rule out.
 
     Example:
-        >>> lines = OwnLines("Grid", (NamedLevels("sex", ("female", "male")),), NamedLevels("status", ("well", "ill")))
-        >>> lines.labels
-        ('Total', 'well', 'ill', 'female', 'male', 'female: well', 'female: ill', 'male: well', 'male: ill')
+        >>> sex, status = (NamedLevels(name, labels, name, np.arange(2)) for name, labels in (("sex", ("female", "male")), ("status", ("well", "ill"))))
+        >>> lines = OwnLines.of("Grid", [sex], status, [crossed_table([sex], status)])
         >>> lines.matrix.toarray().astype(int).tolist()[1]
         [1, 0, 1, 1, 0, 0, 1, 0, 0]
     """
 
-    area: str
     quasi: tuple[NamedLevels, ...]
     target: NamedLevels
+    labels_of: Mapping[str, tuple[str, ...]] = field(repr=False)
     impossible: tuple[int, ...] = ()
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Levels of the quasi-identifiers and of the target."""
-        return tuple(len(one.labels) for one in (*self.quasi, self.target))
+    @staticmethod
+    def of(
+        area: str,
+        quasi: Sequence[NamedLevels],
+        target: NamedLevels,
+        tables: Sequence[CensusTable],
+        levels: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> OwnLines:
+        """Lines of some tables.
+
+        Args:
+            levels: labels of all levels of every attribute of the schema, by attribute; without, those of the named.
+        """
+        named = {one.attribute: one for one in (*quasi, target)}
+        levels = levels or {name: one.labels for name, one in named.items()}
+        conditions: dict[str, set[frozenset[int]]] = {name: set() for name in named}
+        for table in tables:
+            for line in table.lines:
+                for name, chosen in line.when.items():
+                    conditions.setdefault(name, set()).add(chosen)
+        classes, labels = {}, {}
+        for name, own in conditions.items():
+            every = np.arange(len(levels[name]))
+            group = named[name].of_level if name in named else 0 * every
+            marks = np.stack([group, *(np.isin(every, list(one)) for one in own)])
+            _, first, place = np.unique(marks, axis=1, return_index=True, return_inverse=True)
+            order = np.lexsort((first, group[first]))
+            classes[name] = np.argsort(order)[place.ravel()]
+            whole = name in named and len(order) == len(named[name].labels)
+            members = [np.flatnonzero(classes[name] == one).tolist() for one in range(len(order))]
+            labels[name] = (
+                named[name].labels
+                if whole
+                else tuple(" or ".join(levels[name][one] for one in chosen) for chosen in members)
+            )
+        return OwnLines(area, classes, tuple(tables), tuple(quasi), target, labels)
+
+    @cached_property
+    def _named_levels(self) -> tuple[_Ints, ...]:
+        """Level of every quasi-identifier and of the target of every type, each of shape (types,)."""
+        places = dict(
+            zip(self.classes, np.unravel_index(np.arange(prod(self.shape)), self.shape), strict=True)
+        )
+        first = {name: np.unique(one, return_index=True)[1] for name, one in self.classes.items()}
+        return tuple(
+            one.of_level[first[one.attribute]][places[one.attribute]] for one in (*self.quasi, self.target)
+        )
 
     @property
     def keys(self) -> int:
         """Combinations of quasi-identifiers."""
-        return prod(self.shape[:-1])
+        return prod(len(one.labels) for one in self.quasi)
 
     @cached_property
-    def labels(self) -> tuple[str, ...]:
-        """Whom every line counts."""
-        keys = [""]
-        for one in self.quasi:
-            keys = [f"{key}, {label}" if key else label for key in keys for label in one.labels]
-        cells = [f"{key}: {label}" for key in keys for label in self.target.labels]
-        return ("Total", *self.target.labels, *keys, *cells)
+    def key_of(self) -> _Ints:
+        """Combination of quasi-identifiers of every type, shape (types,)."""
+        shape = tuple(len(one.labels) for one in self.quasi)
+        return np.ravel_multi_index(self._named_levels[:-1], shape).astype(np.int64)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Table of every line: there is one."""
-        return (" * ".join(one.name for one in (*self.quasi, self.target)),) * len(self.labels)
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """Number of every line."""
-        return tuple(range(1, len(self.labels) + 1))
-
-    @cached_property
-    def matrix(self) -> csr_array:
-        """Lines that count a person of each type, sparse, shape (types, lines)."""
-        types, targets = self.keys * self.shape[-1], self.shape[-1]
-        number = np.arange(types)
-        margins = (0 * number, 1 + number % targets, 1 + targets + number // targets)
-        line = np.stack([*margins, 1 + targets + self.keys + number])
-        shape = (types, len(self.labels))
-        return csr_array((np.ones(line.size), (np.tile(number, len(line)), line.ravel())), shape=shape)
+    def target_of(self) -> _Ints:
+        """Level of the target of every type, shape (types,)."""
+        return self._named_levels[-1]
 
     @cached_property
     def possible(self) -> NDArray[np.bool_]:
@@ -97,21 +162,27 @@ class OwnLines:
         """Type of every person, shape (n,)."""
         return people.type
 
+    @property
+    def _columns(self) -> dict[str, str]:
+        """Column of every attribute in files."""
+        words = {one.attribute: one.name for one in (*self.quasi, self.target)}
+        return {name: f"{words.get(name, name)}_level" for name in self.classes}
+
     def type_columns(self, types: _Ints) -> Mapping[str, Any]:
-        """Labels of the quasi-identifiers and of the target."""
-        levels = np.unravel_index(types, self.shape)
+        """Labels of the quasi-identifiers, of the target and of what else lines distinguish."""
         return {
-            f"{one.name}_level": np.array(one.labels)[level]
-            for one, level in zip((*self.quasi, self.target), levels, strict=True)
+            column: np.array(self.labels_of[name])[level]
+            for (name, column), level in zip(
+                self._columns.items(), np.unravel_index(types, self.shape), strict=True
+            )
         }
 
     def types_of(self, rows: pa.Table) -> _Ints:
         """Types of rows with such columns."""
         levels = []
-        for one in (*self.quasi, self.target):
-            places = {label: place for place, label in enumerate(one.labels)}
-            texts = rows[f"{one.name}_level"].to_pylist()
-            levels.append(np.array([places[text] for text in texts], np.int64))
+        for name, column in self._columns.items():
+            places = {label: place for place, label in enumerate(self.labels_of[name])}
+            levels.append(np.array([places[text] for text in rows[column].to_pylist()], np.int64))
         return np.ravel_multi_index(tuple(levels), self.shape).astype(np.int64)
 
 
@@ -144,7 +215,7 @@ class OwnRecords:
 
     Args:
         block: attacked area, a place in ``blocks``.
-        type: quasi-identifiers and target as one number; the target changes fastest.
+        type: of the lines.
         household: numbered from 0; -1 where a person is in none or in quarters.
     """
 
@@ -175,12 +246,12 @@ class OwnRecords:
     @property
     def target(self) -> _Ints:
         """Level of the target."""
-        return self.type % self.targets
+        return self.lines.target_of[self.type]
 
     @property
     def targets(self) -> int:
         """Levels of the target."""
-        return self.lines.shape[-1]
+        return len(self.lines.target.labels)
 
     @property
     def population(self) -> _Ints:
@@ -204,7 +275,7 @@ class OwnRecords:
 
     def keys(self, *, binned: bool) -> _Ints:
         """Area and quasi-identifiers as one number; there are no coarser ones."""
-        return self.block * self.lines.keys + self.type // self.targets
+        return self.block * self.lines.keys + self.lines.key_of[self.type]
 
     def around(self, level: str) -> _Ints:
         """Area of a level around every area."""

@@ -265,7 +265,7 @@ def compare_own_defenses(
     settings = json.dumps([config.settings, asdict(names)], sort_keys=True)
     with evaluation_folder(out, comparison_identity(arrays, choices, settings)):
         study = OwnStudy(data, out, truth, schema.lines, choices, observer, schema, codes, source)
-        lines = pa.table({"line": schema.lines.numbers, "label": schema.lines.labels})
+        lines = pa.table({"line": schema.lines.numbers, "label": pa.array(schema.lines.labels, pa.string())})
         write_frame(out, "lines", lines)
         attackers = (exact_attacker(truth, choices.seed),)
         return compared(study, defenses, attackers, words=asdict(words))

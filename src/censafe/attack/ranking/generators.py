@@ -1,6 +1,6 @@
 """Relaxed data sets that fit tables: rows of probabilities, moved by gradients until the lines of the tables come out, and the records that they hold most often.
 
-A generator has K rows; row k has probabilities p[k, a] to the values of each attribute a (sex, class of age, set of races, origin), the softmax of its logits. A line of a
+A generator has K rows; row k has probabilities p[k, a] to the values of each attribute a (such as sex, class of age, set of races, origin), the softmax of its logits. A line of a
 table with weights m[a] of the values counts
 
     q = (N / K) sum over k of  prod over a of  (p[k, a] . m[a])
@@ -18,8 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.attack.people import RACE_BITS
-from censafe.attack.tables import Workload
+from censafe.attack.tables import CountedLines
 from censafe.errors import UsageError
 
 _BETA: Final = (0.9, 0.999)
@@ -64,7 +63,7 @@ class RankedTypes:
 
 
 def rank_types(
-    workload: Workload, values: _Ints, choices: GeneratorChoices, draw: np.random.Generator
+    workload: CountedLines, values: _Ints, choices: GeneratorChoices, draw: np.random.Generator
 ) -> RankedTypes:
     """Types of persons of an area by how often relaxed data sets that fit its tables hold them.
 
@@ -76,9 +75,10 @@ def rank_types(
     Source: attack.md 15; Dick, Dwork, Kearns, Liu, Roth, Vietri and Wu, "Confidence-ranked reconstruction of census microdata from published statistics" (PNAS, 2023).
     """
     types = np.flatnonzero((workload.matrix @ (values == 0)) == 0)
-    parts = np.unravel_index(types, workload.space.shape)
+    parts = np.unravel_index(types, workload.shape)
     support = [np.unique(one) for one in parts]
-    persons = int(values[[not line.tallied for line in workload.lines]].max(initial=0))
+    once = [all(one.max() <= 1 for one in weights) for weights in workload.weights]
+    persons = int(values[once].max(initial=0))
     masks, target = _queries(workload, values / max(persons, 1), support)
     shape = choices.generators, choices.rows
     logits = [draw.standard_normal((*shape, len(one))).astype(np.float32) for one in support]
@@ -96,16 +96,12 @@ def rank_types(
 
 
 def _queries(
-    workload: Workload, shares: NDArray[np.float64], support: Sequence[_Ints]
+    workload: CountedLines, shares: NDArray[np.float64], support: Sequence[_Ints]
 ) -> tuple[list[_Floats], _Floats]:
     """Weights of the supported values of each attribute in every line, each of shape (values, lines), and the lines' shares; equal lines once."""
-    edges = np.asarray(workload.space.edges)
-    races = RACE_BITS.sum(axis=1)
     queries: dict[bytes, tuple[list[_Floats], float]] = {}
-    for line, share in zip(workload.lines, shares.tolist(), strict=True):
-        race = line.race * races if line.tallied else line.race
-        flags = (line.sex, line.age[edges], race, line.hispanic)
-        own = [np.asarray(one, np.float32)[values] for one, values in zip(flags, support, strict=True)]
+    for weights, share in zip(workload.weights, shares.tolist(), strict=True):
+        own = [np.asarray(one, np.float32)[values] for one, values in zip(weights, support, strict=True)]
         if all(one.any() for one in own):
             queries[b"|".join(one.tobytes() for one in own)] = own, share
     lines = list(queries.values())
@@ -156,12 +152,20 @@ def _gradients(
 ) -> tuple[_Floats, list[_Floats]]:
     """Error of every line, shape (generators, lines), and gradients of the mean squared error by the logits of each attribute."""
     inside = [chance @ mask for chance, mask in zip(chances, masks, strict=True)]
-    left, right = inside[0] * inside[1], inside[2] * inside[3]
-    error = np.asarray((left * right).mean(axis=1) - target)
+    product, others = _products(inside)
+    error = np.asarray(product.mean(axis=1) - target)
     outer = error[:, None, :]
-    others = (inside[1] * right, inside[0] * right, left * inside[3], left * inside[2])
     gradients = []
     for chance, mask, other in zip(chances, masks, others, strict=True):
         slope = (outer * other) @ mask.T
         gradients.append(chance * (slope - (chance * slope).sum(axis=-1, keepdims=True)))
     return error, gradients
+
+
+def _products(inside: Sequence[_Floats]) -> tuple[_Floats, list[_Floats]]:
+    """The product of all, and for each the product of all others."""
+    if len(inside) == 1:
+        return inside[0], [np.ones_like(inside[0])]
+    half = len(inside) // 2
+    (left, left_others), (right, right_others) = _products(inside[:half]), _products(inside[half:])
+    return left * right, [*(one * right for one in left_others), *(left * one for one in right_others)]

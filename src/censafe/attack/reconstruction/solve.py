@@ -294,6 +294,7 @@ def reconstruct(
     high: _Ints,
     choices: SolveChoices,
     done: Callable[[int], None] = lambda _: None,
+    rows: _Ints | None = None,
 ) -> Reconstruction:
     """Reconstruct the persons of every block from its tables.
 
@@ -302,12 +303,14 @@ def reconstruct(
         low: lowest value that a line may have had, int64, shape (blocks, lines).
         high: the highest; equal to `low` in exact tables, ``NO_LIMIT`` where nothing is published, shape (blocks, lines).
         done: receives the number of finished blocks.
+        rows: type as which each counts, shape (types,); themselves without.
 
     Source: attack.md 5 and 6.
     """
     pieces = [slice(first, first + _CHUNK) for first in range(0, len(low), _CHUNK)]
     types = np.flatnonzero(workload.possible)
-    solve = partial(_chunk, IncidenceOrder.of(csr_array(workload.matrix[types])), choices)
+    matrix = workload.matrix[types if rows is None else rows[types]]
+    solve = partial(_chunk, IncidenceOrder.of(csr_array(matrix)), choices)
     blocks: list[SolvedBlock] = []
     with ExitStack() as stack:
         apply: Callable[..., Iterable[list[SolvedBlock]]] = map

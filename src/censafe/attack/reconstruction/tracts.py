@@ -30,8 +30,9 @@ from censafe.attack.reconstruction.solve import (
     nearest_solution,
     solve_block,
 )
-from censafe.attack.tables import SINGLE_YEARS, LineTable, TypeSpace, Workload
+from censafe.attack.tables import SINGLE_YEARS, TypeSpace, Workload
 from censafe.errors import UsageError
+from censafe.model.cells.lines import CensusTable
 from censafe.model.processes import process_pool
 
 TRACT_DIGITS: Final = 11
@@ -64,7 +65,7 @@ class TractLines:
     wider_start: _Ints = field(repr=False)
 
     @staticmethod
-    def of(blocks: Workload, tables: Sequence[LineTable]) -> TractLines:
+    def of(blocks: Workload, tables: Sequence[CensusTable]) -> TractLines:
         """Of tables of blocks, and some of tracts."""
         if not tables:
             raise UsageError('mode "bt" attacks tables of tracts too, and there is none; fix: mode "b"')
@@ -117,17 +118,17 @@ def _sums(tracts: Workload, coarse: TypeSpace, report: _Ints) -> tuple[csr_array
     width = np.bincount(place)
     classes: list[list[int]] = []
     waiting: dict[tuple[object, ...], list[int]] = {}
-    for number, line in enumerate(tracts.lines):
-        inside = line.age[edges]
+    for number, (sex, age, race, hispanic) in enumerate(tracts.weights):
+        inside = age > 0
         met = np.unique(place[inside])
         if np.array_equal(np.bincount(place[inside], minlength=len(width))[met], width[met]):
             classes.append([number])
         elif len(met) == 1:
-            flags = (line.sex.tobytes(), line.race.tobytes(), line.hispanic.tobytes())
-            own = waiting.setdefault((line.table, int(met[0]), line.tallied, *flags), [])
-            if not any((tracts.lines[one].age & line.age).any() for one in own):
+            flags = (one.tobytes() for one in (sex, race, hispanic))
+            own = waiting.setdefault((tracts.names[number], int(met[0]), *flags), [])
+            if not any((tracts.weights[one][1] * age).any() for one in own):
                 own.append(number)
-                if sum(int(tracts.lines[one].age[edges].sum()) for one in own) == width[met[0]]:
+                if sum(int(tracts.weights[one][1].sum()) for one in own) == width[met[0]]:
                     classes.append(own)
     rows = np.repeat(np.arange(len(classes)), [len(one) for one in classes])
     lines = np.array([number for one in classes for number in one], np.int64)

@@ -16,7 +16,7 @@ from censafe.attack.matching import (
     reidentification_rows,
 )
 from censafe.attack.own.reading import AttackNames, OwnSchema, read_own_records
-from censafe.attack.own.records import NamedLevels, OwnAreas, OwnLines, OwnRecords
+from censafe.attack.own.records import NamedLevels, OwnAreas, OwnLines, OwnRecords, crossed_table
 from censafe.attack.own.study import own_areas, own_defense
 from censafe.attack.reconstruction.solve import SolveChoices, reconstruct
 from censafe.errors import CensafeError, ConfigError, UsageError
@@ -25,9 +25,9 @@ from censafe.model.plan import Definition
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from support.own_records import CELLS, READ, ROWS, SCHEMA, own_config, text_of
 
-LINES = OwnLines(
-    "Grid", (NamedLevels("sex", ("female", "male")),), NamedLevels("status", ("well", "ill", "dead"))
-)
+SEX = NamedLevels("sex", ("female", "male"), "sex", np.arange(2))
+STATUS = NamedLevels("status", ("well", "ill", "dead"), "status", np.arange(3))
+LINES = OwnLines.of("Grid", [SEX], STATUS, [crossed_table([SEX], STATUS)])
 FEMALE_WELL, FEMALE_ILL, FEMALE_DEAD, MALE_WELL, MALE_ILL = range(5)
 AREAS = OwnAreas(
     ("Grid", "Region", "Country"),

@@ -59,7 +59,7 @@ def test_hand_made_blocks(persons: list[Person], share: float) -> None:
 def test_tract_tables_decide_what_block_tables_leave_open() -> None:
     people = block([(0, 1, WHITE, 0), (0, 3, BLACK, 0)])
     space = TypeSpace((*range(101), 105, 110))
-    tables = [table for table in line_tables().values() if table.level == "block"]
+    tables = [table for table in line_tables().values() if table.lowest == "block"]
     both = Workload.of([*tables, line_tables()["PCT12A"]], space)
     values = tabulate_lines(both, people)
     low = np.where(np.array(both.names) == "PCT12A", 0, values)
@@ -193,7 +193,7 @@ def test_tables_of_nobody_and_tables_that_contradict() -> None:
     workload = block_workload()
     values = tabulate_lines(workload, block([(0, 30, WHITE, 0), (1, 40, BLACK, 0)]))
     wrong = values.copy()
-    wrong[0, [line.table == "P12A" and line.number == 1 for line in workload.lines].index(True)] += 1
+    wrong[0, list(zip(workload.names, workload.numbers, strict=True)).index(("P12A", 1))] += 1
     tables = np.concatenate([0 * values, wrong])
     found = reconstruct(workload, tables, tables, EVERYTHING)
     assert found.status.tolist() == ["exact", "infeasible"]
@@ -246,7 +246,7 @@ PEOPLE = People.of(
 
 def changed(workload: Workload, table: str, line: int, by: int) -> np.ndarray:
     values = tabulate_lines(workload, PEOPLE)[0]
-    place = [(one.table, one.number) for one in workload.lines].index((table, line))
+    place = [*zip(workload.names, workload.numbers, strict=True)].index((table, line))
     values[place] += by
     return values
 
@@ -264,11 +264,11 @@ def test_the_first_conflict_of_a_changed_line(table: str, line: int, words: str)
 def test_three_tables_that_contradict_only_together() -> None:
     workload = Workload.of([line_tables()[name] for name in ("P1", "P12H", "P12I")])
     values = tabulate_lines(workload, PEOPLE)[0]
-    total = [one.table == "P1" for one in workload.lines].index(True)
+    total = workload.names.index("P1")
     values[total] = (
         2  # one Hispanic and one White alone, not Hispanic, in different classes of age, and the two of them are all
     )
-    values[[one.table == "P12I" for one in workload.lines]] *= 2
+    values[np.array(workload.names) == "P12I"] *= 2
     found = reconstruct(workload, values[None], values[None], SolveChoices())
     assert found.status.tolist() == ["infeasible"]
     assert (
