@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.model import ExactHistograms
-from censafe.model.topdown.constraints import FacilityCounts, LinearConstraint, PublishedAnswers
+from censafe.model.topdown.histograms import FacilityCounts, LinearConstraint, PublishedAnswers
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.privacy.measure.histograms import level_variances
 from censafe.products.run.options import ReadOptions

@@ -14,8 +14,7 @@ import pytest
 
 import censafe
 from censafe.errors import StorageError, UsageError
-from censafe.model.engine import EngineChoice
-from censafe.model.fetching import fetch
+from censafe.model.engine import EngineChoice, fetch
 from censafe.privacy.ledger.entries import read_contents
 from censafe.tabulation.engine import connect
 from censafe.tabulation.engine.tasks import EngineTasks

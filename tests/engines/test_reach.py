@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import StorageError, UsageError
-from censafe.model.engine import EngineChoice
-from censafe.model.fetching import fetch
+from censafe.model.engine import EngineChoice, fetch
 from censafe.model.observer import SilentObserver
 from censafe.tabulation.engine import connect, sail_server
 from support.engines import SAIL

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from censafe.model.engine import Engine, EngineChoice
-from censafe.model.fetching import fetch
+from censafe.model.engine import Engine, EngineChoice, fetch
 from censafe.population.detailed.source import RecordScope, open_safetab
 from censafe.tabulation.engine import connect
 from support.safetab_inputs import CODES, Rows, valid_rows, write_input

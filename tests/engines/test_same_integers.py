@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError
-from censafe.model.engine import Engine, EngineChoice
-from censafe.model.fetching import fetch
+from censafe.model.engine import Engine, EngineChoice, fetch
 from censafe.population.households.source import open_population
 from censafe.population.households.validation import validate
 from censafe.products.phsafe.definitions import phsafe_definitions

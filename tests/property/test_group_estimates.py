@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from censafe.estimation.detailed.area_classes import AreaClasses
 from censafe.estimation.detailed.coterminous import coterminous
 from censafe.estimation.detailed.totals import nonnegative
-from censafe.model.groups.estimates import GroupEstimates
+from censafe.model.groups import GroupEstimates
 from censafe.publication.groups.check import check_group_tables
 from censafe.publication.groups.tables import write_group_tables
 from support.group_measurements import CODES, P_TABLES, THRESHOLDS, level, persons, plan_of, totals

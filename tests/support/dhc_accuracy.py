@@ -19,8 +19,7 @@ from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import ExactHistograms, SparseLevel
-from censafe.model.topdown.constraints import AnswersInStack, FacilityCounts
-from censafe.model.topdown.histograms import MeasuredHistogram, constraints_on
+from censafe.model.topdown.histograms import AnswersInStack, FacilityCounts, MeasuredHistogram, constraints_on
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config

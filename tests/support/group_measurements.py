@@ -19,7 +19,7 @@ from censafe.model import (
     QueryPlan,
     ReleasePlan,
 )
-from censafe.model.groups.estimates import GroupEstimates
+from censafe.model.groups import GroupEstimates
 from censafe.model.plan import NoiseSource
 from censafe.products.detailed.tables import tables_of
 

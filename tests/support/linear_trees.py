@@ -8,9 +8,14 @@ import numpy as np
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
-from censafe.estimation.topdown.whole_tree.downward import LinearTree, passing
-from censafe.estimation.topdown.whole_tree.exact_sums import shifts
-from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates, own_right_sides
+from censafe.estimation.topdown.whole_tree.sweep import (
+    LinearTree,
+    TreeLevel,
+    lower_estimates,
+    own_right_sides,
+    passing,
+    shifts,
+)
 from censafe.model.arrays import Flags, Floats, Ordinals
 
 SHAPE = (3, 2, 2, 4)

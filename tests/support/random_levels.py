@@ -10,7 +10,7 @@ from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.estimation.topdown.levels.task import CellRules, LevelReport, LevelTask, PassRule
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
-from censafe.model.topdown.workers import EngineWorkers
+from censafe.model.topdown.answers import EngineWorkers
 from support.histograms import sparse_level
 
 KINDS, RACES = 3, 5

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.rounding.controlled import tree_of
-from censafe.estimation.topdown.rounding.steps import SNAP
+from censafe.estimation.topdown.rounding.network import SNAP
 from censafe.model.arrays import Floats, Integers
 
 

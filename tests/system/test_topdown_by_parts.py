@@ -136,7 +136,7 @@ def test_a_stopped_estimation_goes_on_after_the_last_state(
 
 
 def _counting(calls: list[object]):  # type: ignore[no-untyped-def]
-    from censafe.estimation.topdown.whole_tree.upward import lower_estimates
+    from censafe.estimation.topdown.whole_tree.sweep import lower_estimates
 
     def counted(*words: object, **named: object) -> object:
         calls.append(words)

@@ -18,8 +18,7 @@ from censafe.estimation.topdown.levels import descent as descending
 from censafe.estimation.topdown.levels import descent as estimating
 from censafe.estimation.topdown.levels.descent import estimate_level
 from censafe.estimation.topdown.levels.general_parents import estimate_family
-from censafe.estimation.topdown.levels.passes import ParentEstimate
-from censafe.estimation.topdown.levels.repair import CellChange
+from censafe.estimation.topdown.levels.passes import CellChange, ParentEstimate
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import E2E_1940, PL94_PR
 from censafe.population.blocks.layout import BlockData

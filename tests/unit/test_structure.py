@@ -29,7 +29,7 @@ NAMED = (
 
 # Names that stay: a constant of HTTP, configuration keys, and in packages that hold layouts of microdata their fields.
 FIXED = {"NOT_FOUND", "largest_beside_total"}
-LAYOUT_FIELDS = {"beside", "shown"}
+LAYOUT_FIELDS = {"shown"}
 OF_LAYOUTS = (
     "evaluation/counts/pairing", "products/topdown/census_tables/microdata_source", "products/topdown/configuration/outputs",
     "publication/microdata/",

@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any, Final
 
 from censafe.model.closing import write_refusal
-from censafe.model.fetching import interrupt_queries
+from censafe.model.engine import interrupt_queries
 from censafe.version import __version__
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

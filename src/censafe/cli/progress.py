@@ -14,7 +14,7 @@ from rich.status import Status
 from rich.text import Text
 
 from censafe.cli.faults import in_options
-from censafe.model.fetching import query_share
+from censafe.model.engine import query_share
 
 _REPORT_AFTER = 10.0  # seconds between lines about one stage where there is no terminal
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from censafe.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from censafe.model.groups.levels import (
+    from censafe.model.groups import (
         GroupBlock,
         GroupLevel,
         GroupMeasurements,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from censafe.model.sparse import ExactHistograms, SparseLevel
 
 _NAMES = {
-    "groups.levels": ("GroupBlock", "GroupLevel", "GroupMeasurements", "GroupSource", "TableVariant"),
+    "groups": ("GroupBlock", "GroupLevel", "GroupMeasurements", "GroupSource", "TableVariant"),
     "measurements": ("Axis", "ExactCounts", "KeyDomain", "Measurements", "PublishedQuery"),
     "plan": ("Definition", "Neighbors", "NoiseLaw", "PartPlan", "ProtectedUnit", "QueryPlan", "ReleasePlan"),
     "schema": ("Attribute", "CellQuery", "Factor", "Recode", "Schema", "make_query"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
@@ -66,7 +65,8 @@ def solve_program(
     """
     integral = np.broadcast_to(np.asarray(program.integral, np.bool_), program.cost.shape)
     votes, point = 0, None
-    for way in _ways(bool(integral.any())):
+    relaxed = [_Way(False, relaxed=True)] if integral.any() else []
+    for way in (_Way(True), *relaxed, _Way(False), _Way(True, costless=True), _Way(False, costless=True)):
         options: dict[str, Any] = {"presolve": way.presolve}
         limits = {"time_limit": seconds, "node_limit": nodes, "mip_rel_gap": gap}
         options |= {key: value for key, value in limits.items() if value is not None}
@@ -85,15 +85,6 @@ def solve_program(
         if way.costless and point is not None:
             break
     return Solution(Outcome.FAILED, point)
-
-
-def _ways(integral: bool) -> Iterator[_Way]:
-    yield _Way(True)
-    if integral:
-        yield _Way(False, relaxed=True)
-    yield _Way(False)
-    yield _Way(True, costless=True)
-    yield _Way(False, costless=True)
 
 
 def _run(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from censafe.errors import StorageError
-from censafe.model.fetching import fetch
+from censafe.model.engine import fetch
 from censafe.model.safe_text import csv_cell
 from censafe.population.files.relation import engine_errors
 

@@ -26,7 +26,7 @@ from censafe.geography.files import PackedFile, delimiter
 from censafe.geography.identifiers import later_names, require_known_blocks
 from censafe.model.arrays import Integers
 from censafe.model.sparse import SparseLevel
-from censafe.model.topdown.constraints import CellGroups
+from censafe.model.topdown.histograms import CellGroups
 from censafe.publication.microdata.layouts import MicrodataColumn, MicrodataLayout, SplitLevel
 
 _PIECE_BYTES: Final = 1 << 24
@@ -250,7 +250,7 @@ class MicrodataRows:
         Args:
             geounits: geocodes, sorted, shape (n,).
         """
-        if self.layout.beside is not None:
+        if self.layout.companion is not None:
             raise ValueError(f"the rows of {self.layout.name} are of two histograms")
         node, cell, count = self._rows(geounits)
         cells = self.layout.schema.schema.cells
@@ -266,7 +266,7 @@ class MicrodataRows:
         Args:
             geounits: geocodes, sorted, shape (n,).
         """
-        layout, beside, split = self.layout, self.layout.beside, self.layout.split
+        layout, beside, split = self.layout, self.layout.companion, self.layout.split
         if beside is None or split is None:
             raise ValueError(f"the rows of {layout.name} are of one histogram")
         node, row, count = self._rows(geounits)
@@ -408,7 +408,7 @@ def _row_codes(layout: MicrodataLayout, names: Sequence[str] | None = None) -> _
     for column, size in zip(columns, sizes, strict=True):
         key = key * size + np.array([int(code) for code in column.codes])[layout.answers(column)]
     order = np.argsort(key, kind="stable")
-    if layout.beside is not None:  # cells that are always empty read like others
+    if layout.companion is not None:  # cells that are always empty read like others
         order = order[_may_stand(layout)[order]]
     return None if (np.diff(key[order]) == 0).any() else _RowCodes(columns, sizes, key[order], order)
 

@@ -22,7 +22,7 @@ import pytest
 from censafe.cli import faults, root
 from censafe.cli.faults import fault_message, listening, system_message
 from censafe.errors import DataError, StorageError
-from censafe.model.fetching import interruptible, stream_of
+from censafe.model.engine import interruptible, stream_of
 from censafe.population.blocks.source import block_files
 from censafe.population.detailed.files import find_totals
 from censafe.population.files.relation import engine_errors, find_table

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from censafe.cli import progress
 from censafe.cli.progress import TerminalObserver
-from censafe.model.fetching import query_share
+from censafe.model.engine import query_share
 from censafe.model.observer import work_done
 from censafe.tabulation.engine.embedded import open_embedded
 

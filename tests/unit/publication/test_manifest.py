@@ -240,7 +240,7 @@ def test_json_is_read_by_the_guard_alone() -> None:
     }
     assert reading == {
         "cli/summary.py",
-        "estimation/topdown/levels/workers.py",
+        "estimation/topdown/levels/batches.py",
         "model/parsing.py",
         "population/blocks/histogram_files.py",
         "population/detailed/source.py",

@@ -3,8 +3,7 @@
 import ast
 import re
 
-from censafe.model.groups.estimates import FlaggedGroups, GroupEstimates
-from censafe.model.groups.levels import GroupMeasurements
+from censafe.model.groups import FlaggedGroups, GroupEstimates, GroupMeasurements
 from censafe.model.measurements import Measurements, PublishedQuery, is_run_result
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.publication.certificate.levels import LevelFacts

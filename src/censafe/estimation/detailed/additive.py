@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.model.groups.estimates import GroupEstimates
+from censafe.model.groups import GroupEstimates
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from censafe.estimation.detailed.additive import gather, row_seeds, spread
 from censafe.estimation.detailed.area_classes import AreaClasses
 from censafe.estimation.detailed.totals import LEAST_VARIANCE
-from censafe.model.groups.estimates import (
+from censafe.model.groups import (
     CoterminousChange,
     CoterminousReport,
     GroupEstimates,

@@ -12,9 +12,14 @@ from typing import Literal
 import numpy as np
 
 from censafe.estimation.detailed.additive import add_to_totals
-from censafe.model.groups.cells import GroupTable
-from censafe.model.groups.estimates import FlaggedGroups, GroupEstimates, GroupNoise, NoiseTerm
-from censafe.model.groups.levels import GroupMeasurements
+from censafe.model.groups import (
+    FlaggedGroups,
+    GroupEstimates,
+    GroupMeasurements,
+    GroupNoise,
+    GroupTable,
+    NoiseTerm,
+)
 from censafe.privacy.noise.variance import exact_variance, variance_of_cells
 
 

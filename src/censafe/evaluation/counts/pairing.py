@@ -105,7 +105,10 @@ def block_rows(path: Path, form: GeocodeForm, schema: HistogramSchema) -> BlockC
 def _microdata_rows(source: PublishedSource, schema: HistogramSchema) -> MicrodataRows | None:
     """The rows that show the cells of a schema."""
     for rows in source.rows.values():
-        schemas = (rows.layout.schema, *(() if rows.layout.beside is None else (rows.layout.beside.schema,)))
+        schemas = (
+            rows.layout.schema,
+            *(() if rows.layout.companion is None else (rows.layout.companion.schema,)),
+        )
         if any(one.schema.shape == schema.schema.shape for one in schemas):
             return rows
     return None
@@ -120,7 +123,7 @@ def _of_microdata(source: PublishedSource, schema: HistogramSchema) -> BlockCell
             "DHC; fix: compare the files of histograms"
         )
     geounits = rows.geounits
-    if rows.layout.beside is None:
+    if rows.layout.companion is None:
         level = rows.histograms(geounits)
     else:
         level = rows.joined_histograms(geounits)[rows.layout.schema.schema.shape != schema.schema.shape]

@@ -19,7 +19,7 @@ from censafe.errors import DataError
 from censafe.evaluation.counts.error_metrics import Tally
 from censafe.model import GroupLevel as PublicLevel
 from censafe.model import GroupMeasurements, PartPlan, ReleasePlan, TableVariant
-from censafe.model.groups.cells import GroupLayout, GroupTable, ShellCell
+from censafe.model.groups import GroupLayout, GroupTable, ShellCell
 from censafe.population.detailed.source import SafetabInput
 from censafe.privacy.keys.part_keys import TestPartKey, plan_part_key
 from censafe.privacy.keys.run_keys import TestKey

@@ -12,8 +12,7 @@ from typing import Any, Final
 from censafe.errors import ConfigError
 from censafe.model.cells.levels import LevelSets
 from censafe.model.entries import Problems, nearest
-from censafe.model.topdown.constraints import CellGroups
-from censafe.model.topdown.histograms import HistogramSchema
+from censafe.model.topdown.histograms import CellGroups, HistogramSchema
 
 Condition = Mapping[str, frozenset[int]]
 """Levels by attribute; attributes that are not there are free."""

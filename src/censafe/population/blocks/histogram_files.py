@@ -19,7 +19,7 @@ from censafe.geography.grfc import BLOCK_AREA_COLUMNS
 from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
-from censafe.model.topdown.workers import EngineWorkers
+from censafe.model.topdown.answers import EngineWorkers
 from censafe.population.blocks.areas import area_numbers, areas_from_grfc, in_order
 from censafe.population.blocks.columns import (
     batches,

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from censafe.errors import DataError
 from censafe.geography.grfc import BLOCK_AREA_COLUMNS
 from censafe.model.folders import matching_files, packed_words
-from censafe.model.topdown.workers import EngineWorkers
+from censafe.model.topdown.answers import EngineWorkers
 from censafe.population.blocks.cef import find_cef, read_cef
 from censafe.population.blocks.histogram_files import read_columns
 from censafe.population.blocks.ipums import find_ipums, read_ipums

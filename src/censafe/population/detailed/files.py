@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from censafe.errors import DataError, StorageError
-from censafe.model.fetching import stream_of
+from censafe.model.engine import stream_of
 from censafe.population.files.delimited import csv_relation, reject_findings
 from censafe.population.files.layout import NULL, layout
 from censafe.population.files.relation import (

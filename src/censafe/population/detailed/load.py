@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from censafe.model.fetching import fetch
+from censafe.model.engine import fetch
 from censafe.model.work_ahead import worked_ahead
 from censafe.population.detailed.encode import Combinations
 from censafe.population.files.relation import engine_errors, quote_paths

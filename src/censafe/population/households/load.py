@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from censafe.geography import state_codes
-from censafe.model.fetching import engine_of, fetch
+from censafe.model.engine import engine_of, fetch
 from censafe.population.files.delimited import reject_findings
 from censafe.population.files.layout import Column, TableName, layout
 from censafe.population.files.relation import Relation, engine_errors

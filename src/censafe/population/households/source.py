@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from censafe.errors import ConfigError
 from censafe.geography import state_codes
-from censafe.model.fetching import fetch
+from censafe.model.engine import fetch
 from censafe.population.files.delimited import reject_findings
 from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TABLES, TableName
 from censafe.population.files.parquet import parquet_relation, table_relation

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from censafe.model.fetching import fetch
+from censafe.model.engine import fetch
 from censafe.model.observer import unheard
 from censafe.population.files.layout import TABLES, TableName, layout
 from censafe.population.files.relation import engine_errors

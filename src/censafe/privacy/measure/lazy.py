@@ -15,10 +15,8 @@ from censafe.model import CellQuery, ExactHistograms, PartPlan
 from censafe.model.named_arrays import SparseArrays, read_only
 from censafe.model.plan import NoiseSource
 from censafe.model.proven import proven
-from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.model.topdown.families import AnswerReads
+from censafe.model.topdown.answers import AnswerReads, AnswerSums, DrawingEffort
 from censafe.model.topdown.level_measurements import LevelBudgets
-from censafe.model.topdown.workers import DrawingEffort
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, TravelingKey, part_source_of
 from censafe.privacy.measure.histograms import claim_level
 from censafe.privacy.noise.sampler import settle_residuals

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from censafe.model import NoiseLaw
 
 if TYPE_CHECKING:
-    from censafe.model.groups.estimates import GroupNoise
+    from censafe.model.groups import GroupNoise
 
 
 DIGITS = 60
@@ -110,7 +110,7 @@ def variance_of_cells(noise: GroupNoise, count: int) -> float:
     Example:
         >>> from fractions import Fraction
         >>> from censafe.model import NoiseLaw
-        >>> from censafe.model.groups.estimates import GroupNoise
+        >>> from censafe.model.groups import GroupNoise
         >>> variance_of_cells(GroupNoise(NoiseLaw.gaussian(Fraction(625)), 8), 8)
         5000.0
     """

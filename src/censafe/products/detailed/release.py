@@ -14,7 +14,7 @@ from censafe.estimation.detailed.totals import flag_contradictions, nonnegative,
 from censafe.geography.grfc import Areas
 from censafe.geography.identifiers import NAMES, AreaNames
 from censafe.model import GroupMeasurements, ReleasePlan
-from censafe.model.groups.estimates import CoterminousReport, GroupEstimates
+from censafe.model.groups import CoterminousReport, GroupEstimates
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
 from censafe.products.detailed.config import AFTERWARDS, SafetabConfig, SafetabPConfig
 from censafe.products.detailed.plan import published_from

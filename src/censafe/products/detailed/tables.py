@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from censafe.errors import ConfigError
 from censafe.model import TableVariant
 from censafe.model.entries import require_keys
-from censafe.model.groups.cells import GroupLayout, GroupTable, ProductTables, Shell, ShellCell
+from censafe.model.groups import GroupLayout, GroupTable, ProductTables, Shell, ShellCell
 from censafe.model.parsing import parse_toml
 from censafe.products.configuration.source import ShippedConfig
 from censafe.products.detailed.config import CLASSES, Product

@@ -25,9 +25,8 @@ from censafe.model import SparseLevel
 from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
 from censafe.model.plan import NoiseSource
-from censafe.model.topdown.constraints import InformedSums
-from censafe.model.topdown.histograms import MeasuredHistogram
-from censafe.model.topdown.workers import EngineWorkers, threads_of
+from censafe.model.topdown.answers import EngineWorkers, threads_of
+from censafe.model.topdown.histograms import InformedSums, MeasuredHistogram
 from censafe.privacy.measure.histograms import level_variances
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.constraint_sums import constraint_sums, require_stack_agreement

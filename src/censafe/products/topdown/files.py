@@ -106,8 +106,8 @@ def _microdata(
         for name in outputs_of(histogram).microdata:
             layout = {**microdata_layouts(), **config.microdata}[name]
             companion = None
-            if layout.beside:
-                attributes = layout.beside.schema.schema.attributes
+            if layout.companion:
+                attributes = layout.companion.schema.schema.attributes
                 others = (one.name for one in config.histograms if one.schema.schema.attributes == attributes)
                 companion = next((estimates.levels[other][-1] for other in others), None)
                 if companion is None:

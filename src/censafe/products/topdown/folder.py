@@ -23,7 +23,7 @@ from censafe.estimation.topdown.levels.facts import (
     standard_geounits,
 )
 from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits
-from censafe.estimation.topdown.whole_tree.upward import Children, LowerLevel
+from censafe.estimation.topdown.whole_tree.sweep import Children, LowerLevel
 from censafe.geography.own_codes import AREA_CODES, OTHER_AREAS
 from censafe.geography.regions import states
 from censafe.geography.spines.paths import RunSpine

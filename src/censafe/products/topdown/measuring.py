@@ -12,8 +12,8 @@ from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.whole_tree.information import informed
 from censafe.model import CellQuery, ExactHistograms, Schema
 from censafe.model.observer import Observer, SilentObserver, work_added
+from censafe.model.topdown.answers import EngineWorkers
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
-from censafe.model.topdown.workers import EngineWorkers
 from censafe.privacy.measure.histograms import level_variances, measure_histograms
 from censafe.privacy.measure.lazy import DrawnAnswers
 from censafe.products.run.account import MeasurementFiles, MeasurementStore

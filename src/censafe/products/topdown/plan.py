@@ -23,8 +23,7 @@ from censafe.model import (
 from censafe.model.bounds import upper
 from censafe.model.parsing import parse_fraction
 from censafe.model.proven import proven
-from censafe.model.topdown.constraints import FacilityCounts
-from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram
+from censafe.model.topdown.histograms import FacilityCounts, GeoLevel, MeasuredHistogram
 from censafe.planning.numbers import decimal_text, loss_text
 from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order, load_config
 from censafe.products.topdown.configuration.layout import histogram_layout

@@ -23,8 +23,7 @@ from censafe.model import CellQuery, Definition
 from censafe.model.bounds import upper
 from censafe.model.entries import nearest
 from censafe.model.safe_text import csv_text
-from censafe.model.topdown.constraints import PublishedAnswers
-from censafe.model.topdown.histograms import MeasuredHistogram, Stack
+from censafe.model.topdown.histograms import MeasuredHistogram, PublishedAnswers, Stack
 from censafe.planning.numbers import decimal_text, loss_text
 from censafe.planning.prices.extras import (
     AreaErrors,

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.model import ReleasePlan
-from censafe.model.groups.cells import GroupTable, ProductTables
-from censafe.model.groups.estimates import GroupEstimates, GroupNoise
+from censafe.model.groups import GroupEstimates, GroupNoise, GroupTable, ProductTables
 from censafe.model.parsing import exact_text
 from censafe.publication.certificate.tables import (
     NOISE,

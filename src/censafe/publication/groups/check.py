@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError
 from censafe.geography.regions import REGION_TYPES
 from censafe.model import GroupLevel, GroupMeasurements, ReleasePlan
-from censafe.model.groups.cells import GroupLayout, GroupTable, ProductTables, Shell
-from censafe.model.groups.estimates import GroupEstimates
+from censafe.model.groups import GroupEstimates, GroupLayout, GroupTable, ProductTables, Shell
 from censafe.publication.groups.tables import cells_of, in_file
 from censafe.publication.stamps import Stamp
 from censafe.publication.tables.bureau import file_problems, raise_if_wrong

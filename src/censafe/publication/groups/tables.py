@@ -20,9 +20,16 @@ from censafe.errors import CheckError
 from censafe.geography.identifiers import region_geoids, region_gisjoins, region_names
 from censafe.geography.regions import REGION_TYPES, region_type
 from censafe.model import Definition
-from censafe.model.groups.cells import GroupLayout, ProductTables, ShellCell
-from censafe.model.groups.estimates import CoterminousReport, FlaggedGroups, GroupEstimates, GroupNoise
-from censafe.model.groups.levels import GroupLevel
+from censafe.model.groups import (
+    CoterminousReport,
+    FlaggedGroups,
+    GroupEstimates,
+    GroupLayout,
+    GroupLevel,
+    GroupNoise,
+    ProductTables,
+    ShellCell,
+)
 from censafe.model.parsing import exact_text
 from censafe.model.plan import NoiseSource
 from censafe.model.safe_text import csv_table

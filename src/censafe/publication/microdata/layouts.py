@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import Attribute, Schema
-from censafe.model.topdown.constraints import CellGroups
-from censafe.model.topdown.histograms import HistogramSchema
+from censafe.model.topdown.histograms import CellGroups, HistogramSchema
 
 UNIT: Final = "unit"
 """What a column is made of in a file of units: the kind of the unit."""
@@ -36,8 +35,8 @@ class MicrodataColumn:
         of: a query of the schema: an attribute, a recode, or several joined by ``*``; ``unit`` in a file of units.
         cases: levels by attribute; a cell is in the first case whose levels it has. The last case has every other cell.
         codes: text for each answer of that query or each case, all of one length; then those of added units, or of the
-            records beside.
-        beside: what the column shows of the records of the histogram beside; None without such records.
+            companion rows.
+        companion: what the column shows of the companion rows; None without such rows.
     """
 
     name: str
@@ -47,7 +46,7 @@ class MicrodataColumn:
     of: str = ""
     cases: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     codes: tuple[str, ...] = ()
-    beside: MicrodataColumn | None = None
+    companion: MicrodataColumn | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,8 @@ class MicrodataLayout:
         kinds: kinds of published units, each a row, in a file of units; 0 in a file of the records of the histogram.
         dealt: attribute whose levels are the kinds of unit that records are dealt to in turn; empty without.
         total: kinds of unit whose published number the records of a geounit, with those beside, add up to; empty without.
-        split: a level that is told apart by the histogram beside; None without.
+        companion: a second histogram with rows in the file; None without.
+        split: a level that is told apart by another histogram; None without.
     """
 
     name: str
@@ -97,7 +97,7 @@ class MicrodataLayout:
     dealt: str = ""
     total: tuple[int, ...] = ()
     added: tuple[int, ...] = ()
-    beside: CompanionRows | None = None
+    companion: CompanionRows | None = None
     split: SplitLevel | None = None
 
     @property
@@ -117,8 +117,8 @@ class MicrodataLayout:
 
     @property
     def cells(self) -> int:
-        """Number of cells of a row: those of the records, then one for added units or those beside; or the kinds of unit."""
-        more = bool(self.added) if self.beside is None else len(self.beside.cells)
+        """Number of cells of a row: those of the records, then one for added units or those of companion rows; or the kinds of unit."""
+        more = bool(self.added) if self.companion is None else len(self.companion.cells)
         return self.kinds or self.row_schema.schema.cells + more
 
     def answers(self, column: MicrodataColumn) -> _Labels:
@@ -126,9 +126,11 @@ class MicrodataLayout:
         if self.kinds:
             return np.arange(self.kinds, dtype=np.int32)
         own = _labels(self.row_schema, column)
-        if self.beside is not None and column.beside is not None:
-            first = np.int32(len(column.codes) - len(column.beside.codes))
-            return np.append(own, first + _labels(self.beside.schema, column.beside)[self.beside.cells])
+        if self.companion is not None and column.companion is not None:
+            first = np.int32(len(column.codes) - len(column.companion.codes))
+            return np.append(
+                own, first + _labels(self.companion.schema, column.companion)[self.companion.cells]
+            )
         return np.append(own, np.int32(len(column.codes) - 1)) if self.added else own
 
 

@@ -25,7 +25,7 @@ from censafe.model.compiled import compiled
 from censafe.model.named_arrays import SparseArrays
 from censafe.model.observer import unheard
 from censafe.model.sparse import SparseLevel
-from censafe.model.topdown.constraints import CellGroups
+from censafe.model.topdown.histograms import CellGroups
 from censafe.publication.atomic import hashed_bytes
 from censafe.publication.microdata.check import MicrodataCheck
 from censafe.publication.microdata.layouts import CompanionRows, MicrodataColumn, MicrodataLayout
@@ -284,8 +284,8 @@ def row_level(
         units: as for :func:`write_microdata`.
     """
     counts = np.asarray(units)  # as narrow as it is: it has a row for every block of a nation
-    if layout.beside is not None:
-        level = _joined(layout, layout.beside, level, companion)
+    if layout.companion is not None:
+        level = _joined(layout, layout.companion, level, companion)
     if layout.total:
         wrong = _records(level) != counts[:, list(layout.total)].sum(axis=1, dtype=np.int64)
         _require(wrong, "records that do not add up to their published units")
@@ -315,8 +315,8 @@ def row_count(
     if layout.kinds:
         return int(np.sum(units[:, : layout.kinds], dtype=np.int64))
     more = int(np.sum(units[:, list(layout.added)], dtype=np.int64)) if layout.added else 0
-    if layout.beside is not None and companion is not None:
-        more += int(companion.count[np.isin(companion.cell, layout.beside.cells)].sum(dtype=np.int64))
+    if layout.companion is not None and companion is not None:
+        more += int(companion.count[np.isin(companion.cell, layout.companion.cells)].sum(dtype=np.int64))
     return level.total + more
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from censafe.model.arrays import Integers
 from censafe.model.compiled import compiled
-from censafe.model.topdown.answer_sums import AnswerSums
+from censafe.model.topdown.answers import AnswerSums
 from censafe.publication.measurements.levels import DPQUERY
 from censafe.results.measurements.files import LevelFiles
 from censafe.results.measurements.level import AnswerRules, kernel_values

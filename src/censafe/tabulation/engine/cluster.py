@@ -26,7 +26,7 @@ from ibis.expr.operations import DatabaseTable
 from sqlglot import expressions as sge
 
 from censafe.errors import CensafeError, DataError, StorageError, UsageError
-from censafe.model.fetching import interruptible
+from censafe.model.engine import interruptible
 from censafe.tabulation.engine.embedded import EmbeddedEngine, open_embedded, quoted
 from censafe.tabulation.engine.operations import Relational
 from censafe.tabulation.engine.sail_server import SailServer

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import StorageError
 from censafe.model.closing import write_refusal
-from censafe.model.fetching import interruptible, stream_of
+from censafe.model.engine import interruptible, stream_of
 from censafe.tabulation.engine.operations import Relational
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ibis.expr import types as ir
 
 from censafe.errors import DataError
-from censafe.model.fetching import engine_of, fetch
+from censafe.model.engine import engine_of, fetch
 from censafe.model.proven import proven
 
 if TYPE_CHECKING:

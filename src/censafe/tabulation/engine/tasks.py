@@ -25,7 +25,7 @@ _ROWS = 16
 
 
 class EngineTasks:
-    """CONFIDENTIAL. What :class:`censafe.model.topdown.workers.EngineWorkers` asks for.
+    """CONFIDENTIAL. What :class:`censafe.model.topdown.answers.EngineWorkers` asks for.
 
     Work travels inside the serialized tasks and is written nowhere by this package; parcels and results lie in the scratch folder, as records
     do, until the work is done.

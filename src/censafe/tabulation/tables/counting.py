@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from censafe.errors import ConfigError, DataError
 from censafe.model import Axis, ExactCounts, KeyDomain
 from censafe.model.closing import Closing
-from censafe.model.fetching import engine_of, fetch
+from censafe.model.engine import engine_of, fetch
 from censafe.model.observer import unheard
 from censafe.model.proven import proven
 from censafe.tabulation.engine import (

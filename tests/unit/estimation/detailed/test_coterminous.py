@@ -7,7 +7,7 @@ import pytest
 
 from censafe.estimation.detailed.area_classes import AreaClasses
 from censafe.estimation.detailed.coterminous import coterminous
-from censafe.model.groups.estimates import GroupEstimates
+from censafe.model.groups import GroupEstimates
 from censafe.privacy.noise.variance import variance_of_cells
 from support.group_measurements import CODES, THRESHOLDS, level, persons, totals
 

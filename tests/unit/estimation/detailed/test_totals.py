@@ -11,7 +11,7 @@ from censafe.estimation.detailed import totals as estimation
 from censafe.estimation.detailed.additive import spread
 from censafe.estimation.detailed.totals import flag_contradictions, nonnegative
 from censafe.model import NoiseLaw
-from censafe.model.groups.estimates import GroupEstimates, GroupNoise
+from censafe.model.groups import GroupEstimates, GroupNoise
 from censafe.privacy.noise.variance import variance_of_cells
 from support.group_measurements import TABLES, THRESHOLDS, households, level, persons, totals
 

@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from censafe.model.fetching import fetch
+from censafe.model.engine import fetch
 from censafe.population.households import load
 from support.typed_tables import Records, typed
 

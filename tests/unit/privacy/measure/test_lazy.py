@@ -21,10 +21,8 @@ from censafe.model import (
     Schema,
     make_query,
 )
-from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.model.topdown.families import AnswerReads
+from censafe.model.topdown.answers import AnswerReads, AnswerSums, DrawingEffort
 from censafe.model.topdown.level_measurements import LevelBudgets
-from censafe.model.topdown.workers import DrawingEffort
 from censafe.privacy.keys.part_keys import (
     ReleasePartKey,
     TestPartKey,

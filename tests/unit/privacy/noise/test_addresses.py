@@ -9,8 +9,7 @@ import pytest
 
 from censafe.model import Attribute, ExactHistograms, NoiseLaw, PartPlan, QueryPlan, Schema, make_query
 from censafe.model.named_arrays import read_only
-from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.model.topdown.families import AnswerReads
+from censafe.model.topdown.answers import AnswerReads, AnswerSums
 from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.histograms import measure_histograms

@@ -3,7 +3,7 @@
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.model.groups.cells import GroupTable
+from censafe.model.groups import GroupTable
 from censafe.products.detailed.tables import (
     measured_table,
     parse_household_tables,

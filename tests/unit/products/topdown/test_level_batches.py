@@ -14,10 +14,9 @@ from censafe.estimation.topdown.levels.checks import adds_up, check_level
 from censafe.estimation.topdown.levels.descent import estimate_level
 from censafe.estimation.topdown.levels.general_parents import Family, estimate_family
 from censafe.estimation.topdown.levels.limits import CutLimits, GroupTotals, LevelLimits, level_limits
-from censafe.estimation.topdown.levels.passes import ParentEstimate
-from censafe.estimation.topdown.levels.repair import CellChange
+from censafe.estimation.topdown.levels.passes import CellChange, ParentEstimate
 from censafe.estimation.topdown.levels.task import CellRules, LevelTask, family_rules
-from censafe.estimation.topdown.rounding.steps import ALL_POSITIVE
+from censafe.estimation.topdown.rounding.network import ALL_POSITIVE
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema, SparseLevel
 from censafe.model.topdown.histograms import Facilities, HistogramSchema, own_constraints

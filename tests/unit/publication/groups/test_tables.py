@@ -16,7 +16,7 @@ from censafe.estimation.detailed.area_classes import AreaClasses
 from censafe.estimation.detailed.coterminous import coterminous
 from censafe.estimation.detailed.totals import flag_contradictions
 from censafe.model import Definition
-from censafe.model.groups.estimates import FlaggedGroups, GroupEstimates
+from censafe.model.groups import FlaggedGroups, GroupEstimates
 from censafe.privacy.loss.margins import exact_margin
 from censafe.privacy.noise.variance import exact_variance
 from censafe.publication.atomic import sha256_file

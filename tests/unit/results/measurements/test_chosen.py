@@ -8,7 +8,7 @@ import pytest
 
 from censafe.errors import DataError
 from censafe.estimation.topdown.least_squares.objective import StoredAnswers
-from censafe.model.topdown.answer_sums import AnswerSums
+from censafe.model.topdown.answers import AnswerSums
 from censafe.publication.measurements.levels import write_noisy_measurements
 from censafe.results.measurements.chosen import (
     AnswerIndex,

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from censafe.model.fetching import fetch
+from censafe.model.engine import fetch
 from censafe.tabulation.engine import embedded
 from censafe.tabulation.engine.operations import Relational
 

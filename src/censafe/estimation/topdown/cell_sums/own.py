@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ from censafe.estimation.topdown.cell_sums.structure import (
 )
 from censafe.model import CellQuery
 from censafe.model.arrays import Flags, Floats
-from censafe.model.topdown.answer_sums import AnswerSums, Summing, SummingInRounds
+from censafe.model.topdown.answers import AnswerSums, Summing, SummingInRounds
 from censafe.model.work_ahead import worked_ahead
 
 
@@ -101,8 +101,8 @@ class AnswerGroups:
         some: Flags = np.asarray((self._kinds & present[: self._kinds.shape[1]]).any(axis=1))
         return level.only(some[self._alike[level.slot[level.start]]] & measured[level.query])
 
-    def sides(self, weights: Floats, solved: Sequence[Floats]) -> GroupedSides:
-        """How sums become states.
+    def sides(self, weights: Floats, solved: Sequence[Floats]) -> tuple[tuple[_Side, ...], ...]:
+        """How sums become states, by family.
 
         Args:
             solved: H^-1 F' by family, shape (atoms, k).
@@ -117,7 +117,7 @@ class AnswerGroups:
                     estimator = weight * (groups.atoms[number] @ solve)
                     own.append(_Side(start, groups.classes, groups.outer, groups.columns[number], estimator))
             sides.append(tuple(own))
-        return GroupedSides(self.problem.families, tuple(sides))
+        return tuple(sides)
 
     def _grouped(self, query: int) -> _QueryGroups:
         problem, cell_query = self.problem, self.problem.queries[query]
@@ -195,45 +195,14 @@ class AnswerGroups:
         return np.ascontiguousarray(slots.transpose(np.argsort(axes))).reshape(-1)
 
 
-@dataclass(frozen=True, eq=False)
-class _Side:
+class _Side(NamedTuple):
     """What the sums of a query add to the states of a family: the first of its sums, their shape, M, and B."""
 
     start: int
     classes: int
     outer: int
-    columns: Floats = field(repr=False)
-    estimator: Floats = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class GroupedSides:
-    """How the sums of a pattern become states."""
-
-    families: tuple[SumFamily, ...] = field(repr=False)
-    parts: tuple[tuple[_Side, ...], ...] = field(repr=False)
-
-    def states(self, sums: NDArray[np.int64]) -> tuple[Floats, ...]:
-        """States of some geounits by family, shape (n, columns, k).
-
-        Args:
-            sums: of their noisy answers, shape (n, sums).
-        """
-        states_by_family = []
-        for family, parts in zip(self.families, self.parts, strict=True):
-            state = np.zeros((len(sums), len(family.columns), family.size))
-            for part in parts:
-                end = part.start + part.classes * part.outer
-                answers = sums[:, part.start : end].reshape(len(sums), part.classes, part.outer)
-                # the smaller of columns and k first
-                if len(family.columns) <= family.size:
-                    columns = answers.astype(np.float64) @ part.columns
-                    state += columns.transpose(0, 2, 1) @ part.estimator
-                else:
-                    states = answers.transpose(0, 2, 1).astype(np.float64) @ part.estimator
-                    state += part.columns.T @ states
-            states_by_family.append(state)
-        return tuple(states_by_family)
+    columns: Floats
+    estimator: Floats
 
 
 _Weighted = tuple[NDArray[np.int64], float]
@@ -384,16 +353,34 @@ class _Pattern:
         self._level = level
         self.number = number
         self._lock = Lock()
-        self._sides: GroupedSides | None = None
+        self._sides: tuple[tuple[_Side, ...], ...] | None = None
 
-    @property
-    def sides(self) -> GroupedSides:
-        """How sums of answers become states."""
+    def states(self, sums: NDArray[np.int64]) -> tuple[Floats, ...]:
+        """States of some geounits by family, shape (n, columns, k).
+
+        Args:
+            sums: of their noisy answers, shape (n, sums).
+        """
+        groups = self._level.groups
         with self._lock:
             if self._sides is None:
                 solved = self._level.solved(self.number)
-                self._sides = self._level.groups.sides(self._level.weights[self.number], solved)
-            return self._sides
+                self._sides = groups.sides(self._level.weights[self.number], solved)
+        states_by_family = []
+        for family, sides in zip(groups.problem.families, self._sides, strict=True):
+            state = np.zeros((len(sums), len(family.columns), family.size))
+            for side in sides:
+                end = side.start + side.classes * side.outer
+                answers = sums[:, side.start : end].reshape(len(sums), side.classes, side.outer)
+                # the smaller of columns and k first
+                if len(family.columns) <= family.size:
+                    columns = answers.astype(np.float64) @ side.columns
+                    state += columns.transpose(0, 2, 1) @ side.estimator
+                else:
+                    states = answers.transpose(0, 2, 1).astype(np.float64) @ side.estimator
+                    state += side.columns.T @ states
+            states_by_family.append(state)
+        return tuple(states_by_family)
 
 
 _Batch = tuple[_Pattern, NDArray[np.int64], Callable[[], NDArray[np.int64]]]
@@ -411,7 +398,7 @@ def own_states(level: OwnLevel, source: Summing | SummingInRounds, workers: int 
 
     def estimated(batch: _Batch) -> tuple[NDArray[np.int64], tuple[Floats, ...]]:
         pattern, members, sums = batch
-        return members, pattern.sides.states(sums())
+        return members, pattern.states(sums())
 
     batches = _rounds(level, source) if isinstance(source, SummingInRounds) else _batches(level, source)
     for members, own in worked_ahead(estimated, batches, workers):

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from censafe.errors import DataError
-from censafe.estimation.topdown.whole_tree.downward import LinearTree
 from censafe.estimation.topdown.whole_tree.sums import (
     Functionals,
     fewest_members,
     level_sums,
     union_covariances,
 )
+from censafe.estimation.topdown.whole_tree.sweep import LinearTree
 from censafe.geography.area_lists import read_block_areas
 from censafe.geography.identifiers import AreaNames
 from censafe.geography.own_codes import AreaCodes

@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from censafe.estimation.topdown.whole_tree.cells import Below
 from censafe.model.compiled import compiled
-from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.model.topdown.families import AnswerReads, AnswerSource, Families
+from censafe.model.topdown.answers import AnswerReads, AnswerSource, AnswerSums, DrawingEffort, Families
 from censafe.model.topdown.level_measurements import Answers, LevelMeasurements
-from censafe.model.topdown.workers import DrawingEffort
 
 _Ints = NDArray[np.int64]
 _Narrow = NDArray[np.int32]
@@ -145,24 +144,26 @@ def query_weight(variance: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class StoredAnswers:
-    """Noisy answers that are stored whole.
+    """Noisy answers that are stored whole, or weighted means of such, which are real numbers.
 
     Args:
         values: of every query, shape (geounits, answers).
     """
 
-    values: tuple[Answers, ...] = field(repr=False)
+    values: tuple[NDArray[Any], ...] = field(repr=False)
+
+    @property
+    def _kind(self) -> Any:
+        return np.result_type(np.int64, *self.values)
 
     def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Some noisy answers of one query at consecutive geounits, int64, shape (last - first, m)."""
         rows = self.values[query][first:last]
-        if len(chosen) == rows.shape[1]:
-            return np.ascontiguousarray(rows, dtype=np.int64)
-        return np.ascontiguousarray(rows[:, chosen], dtype=np.int64)
+        return np.ascontiguousarray(rows if len(chosen) == rows.shape[1] else rows[:, chosen], self._kind)
 
     def gather(self, reads: AnswerReads) -> NDArray[np.int64]:
         """Noisy answers, parent by parent, child by child, in the order of `reads`."""
-        gathered = np.empty(int(reads.starts[-1]), np.int64)
+        gathered = np.empty(int(reads.starts[-1]), self._kind)
         places = reads.child_ptr, reads.child, reads.answer_ptr, reads.query, reads.answer
         for query, matrix in enumerate(self.values):
             _gather(*places, query, matrix, gathered)

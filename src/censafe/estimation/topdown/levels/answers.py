@@ -34,19 +34,6 @@ _PARENT_PRICE = (
 
 
 @dataclass(frozen=True, eq=False)
-class SettledLevel:
-    """A level whose counts by kind are known, below parents that may have changed for them.
-
-    Args:
-        changes: of parents, as a report has them.
-    """
-
-    limits: LevelLimits
-    parents: SparseLevel | None
-    changes: tuple[dict[str, Any], ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
 class KindSums:
     """Sums of counts by kind with their sides.
 
@@ -74,8 +61,8 @@ def settled(
     parents: SparseLevel | None,
     above: SpineLevel | None,
     limits_above: LevelLimits | None,
-) -> SettledLevel:
-    """Counts by kind of every geounit of a level where answers are exact.
+) -> tuple[LevelLimits, SparseLevel | None, list[dict[str, Any]]]:
+    """Counts by kind of every geounit of a level where answers are exact, parents that may have changed for them, and these changes.
 
     Args:
         limits_above: of the parents; None for a root.
@@ -84,7 +71,7 @@ def settled(
     finest = _finest(limits, rules.allowed)
     if finest is not None:
         label, values = finest
-        return SettledLevel(replace(limits, lower=values, upper=values, kinds=label, answers={}), parents)
+        return replace(limits, lower=values, upper=values, kinds=label, answers={}), parents, []
     known = limits if limits_above is None or not limits_above.answers else limits_above
     kinds = _kinds(limits, known, rules.allowed)
     sums, above_sums = _sums(limits, kinds, rules.allowed), None
@@ -92,7 +79,7 @@ def settled(
         above_sums = _answer_sums(limits_above, kinds, rules.allowed)
     counts = np.zeros((task.level.nodes, sums.members.shape[1]), np.int64)
     changed: dict[int, tuple[Integers, Integers]] = {}
-    changes = []
+    changes: list[dict[str, Any]] = []
     for parent, family in _families(task, rules, parents, above):
         own = slice(family.first, family.last)
         need = None if above_sums is None else (above_sums.members, above_sums.lower[parent])
@@ -117,7 +104,7 @@ def settled(
             f"level {task.level.name}: counts by kind miss exact answers; please report this as a bug"
         )
     limits = replace(limits, lower=counts, upper=counts.copy(), kinds=kinds, cuts=None, answers={})
-    return SettledLevel(limits, _replaced(parents, changed), tuple(changes))
+    return limits, _replaced(parents, changed), changes
 
 
 def with_kinds(rules: CellRules, kinds: NDArray[np.int32]) -> CellRules:

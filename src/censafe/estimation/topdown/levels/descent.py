@@ -21,6 +21,7 @@ from censafe.estimation.topdown.levels.batches import (
     ParentLevel,
     batch_edges,
     entry_ranges,
+    estimated_batches,
     family_at,
 )
 from censafe.estimation.topdown.levels.checks import check_level
@@ -30,21 +31,19 @@ from censafe.estimation.topdown.levels.general_parents import (
     Family,
     estimate_family,
     estimate_roots,
-    root_family,
 )
-from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, query_chains
+from censafe.estimation.topdown.levels.limits import measured_fits, passes_of, query_chains
 from censafe.estimation.topdown.levels.passes import ParentEstimate
 from censafe.estimation.topdown.levels.task import CellRules, LevelReport, LevelTask, PassRule, family_rules
-from censafe.estimation.topdown.levels.workers import estimated_batches
 from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.compiled import compiled
 from censafe.model.observer import Observer
+from censafe.model.topdown.answers import EngineWorkers
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import MeasuredHistogram
-from censafe.model.topdown.workers import EngineWorkers
 
 Progress = Callable[[float], None]
 """Takes the share of a level's work that is done, 0 to 1."""
@@ -69,7 +68,10 @@ def estimate_level(
         report.parents = 1
         # the geounits without a parent: one alone by the passes, several by one fit of each group
         if task.level.nodes == 1 and task.limits.groups is None:
-            family = root_family(rules, task.limits)
+            allowed, kinds = rules.allowed, task.limits.kinds
+            if kinds is not None:
+                allowed = allowed & (task.limits.upper[0] > 0)[kinds]
+            family = Family("", 0, 1, np.flatnonzero(allowed).astype(np.int64), None)
             estimate = estimate_family(task, rules, family)
             _count(estimate, family, report)
             roots = {0: (family.support, estimate.counts[0])}
@@ -240,12 +242,13 @@ class Descent(EstimationFromRoot):
         level, limits = self._spine.levels[depth], self._limits[depth]
         task = LevelTask(level, objective, limits)
         rules = replace(rules_of(self._histogram, level.name, self._choices), solver=self._solver)
-        changes: tuple[dict[str, Any], ...] = ()
+        changes: list[dict[str, Any]] = []
         if limits.answers:
-            kinds = settled(task, rules, parents, above, self._limits[depth - 1] if depth else None)
-            task, parents, changes = replace(task, limits=kinds.limits), kinds.parents, kinds.changes
-            if kinds.limits.kinds is not None:
-                rules = with_kinds(rules, kinds.limits.kinds)
+            limits_above = self._limits[depth - 1] if depth else None
+            limits, parents, changes = settled(task, rules, parents, above, limits_above)
+            task = replace(task, limits=limits)
+            if limits.kinds is not None:
+                rules = with_kinds(rules, limits.kinds)
         histograms, report = estimate_level(
             task, rules, parents, above, workers=self._workers, progress=self._progress(above)
         )

@@ -27,8 +27,13 @@ from censafe.estimation.topdown.least_squares.structures import (
     ParentEquations,
     Sides,
 )
-from censafe.estimation.topdown.rounding.network import MarginTree
-from censafe.estimation.topdown.rounding.steps import ParentSums, count_broken, number_nodes, round_snapped
+from censafe.estimation.topdown.rounding.network import (
+    MarginTree,
+    ParentSums,
+    count_broken,
+    number_nodes,
+    round_snapped,
+)
 from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type

@@ -14,9 +14,9 @@ from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.observer import Observer
+from censafe.model.topdown.answers import EngineWorkers
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import MeasuredHistogram
-from censafe.model.topdown.workers import EngineWorkers
 
 
 class EstimationFromRoot(ABC):

@@ -158,14 +158,6 @@ class Family:
     p: Integers | None
 
 
-def root_family(rules: CellRules, limits: LevelLimits) -> Family:
-    """The root, with all cells that may hold records."""
-    allowed = rules.allowed
-    if limits.kinds is not None:
-        allowed = allowed & (limits.upper[0] > 0)[limits.kinds]
-    return Family("", 0, 1, np.flatnonzero(allowed).astype(np.int64), None)
-
-
 def estimate_roots(
     task: LevelTask, rules: CellRules, report: LevelReport
 ) -> dict[int, tuple[Integers, Integers]]:
@@ -197,10 +189,33 @@ def estimate_roots(
 
 
 def estimate_family(task: LevelTask, rules: CellRules, family: Family) -> ParentEstimate:
-    """Estimate the children of one parent the general way."""
+    """Estimate the children of one parent the general way, with its masks and those side rows that can bind."""
+    limits = task.limits.part(family.first, family.last)
+    children, cells = family.last - family.first, len(family.support)
+    sides = kind_sides(
+        np.zeros(cells, np.int32) if limits.kinds is None else limits.kinds[family.support],
+        np.arange(children),
+        np.zeros(cells, np.int64) if family.p is None else family.p,
+        family.p is not None,
+        kind_limits(limits),
+    )
+    group, totals = np.zeros(0, np.int32), np.zeros(0)
+    if limits.groups is not None:
+        group, totals = limits.groups.of, limits.groups.totals.astype(np.float64)
     try:
+        problem = ParentProblem(
+            np.broadcast_to(np.zeros((1, 1, 1)), (1, cells, cells)),
+            np.zeros((children, cells)),
+            family.p,
+            sides.allowed,
+            sides.rows,
+            sides.lo,
+            sides.hi,
+            group=group,
+            group_totals=totals,
+        )  # the passes bring H and B
         return estimate_parent(
-            _problem(task, rules, family), family_passes(task.objective, rules, family),
+            problem, family_passes(task.objective, rules, family),
             infeasible=rules.infeasible, leaves=rules.leaves, detailed_cost=rules.detailed_cost, solver=rules.solver,
         )  # fmt: skip
     except CheckError as error:
@@ -239,23 +254,3 @@ def family_passes(objective: LevelObjective, rules: CellRules, family: Family) -
         )
         for outer in rules.outer_passes(len(objective.labels))
     )
-
-
-def _problem(task: LevelTask, rules: CellRules, family: Family) -> ParentProblem:
-    """The parent with its masks and those side rows that can bind; the passes bring H and B."""
-    limits = task.limits.part(family.first, family.last)
-    children, cells = family.last - family.first, len(family.support)
-    sides = kind_sides(
-        np.zeros(cells, np.int32) if limits.kinds is None else limits.kinds[family.support],
-        np.arange(children),
-        np.zeros(cells, np.int64) if family.p is None else family.p,
-        family.p is not None,
-        kind_limits(limits),
-    )
-    group, totals = np.zeros(0, np.int32), np.zeros(0)
-    if limits.groups is not None:
-        group, totals = limits.groups.of, limits.groups.totals.astype(np.float64)
-    return ParentProblem(
-        np.broadcast_to(np.zeros((1, 1, 1)), (1, cells, cells)), np.zeros((children, cells)), family.p,
-        sides.allowed, sides.rows, sides.lo, sides.hi, group=group, group_totals=totals,
-    )  # fmt: skip

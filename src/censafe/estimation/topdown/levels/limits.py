@@ -1,4 +1,4 @@
-"""Limits of the histograms of every level that follow from what is published exactly: totals, facilities, structural zeros.
+"""Limits of the histograms of every level that follow from what is published exactly: totals, facilities, structural zeros; and the order of their passes.
 
 Constraints in compact form, which dense parents are estimated with, are a total, and bounds of sums that part the cells by kind. A constraint is
 recognized by its groups of cells and its right side alone. Whatever is not recognized belongs to the operator form, which takes exact sums
@@ -18,8 +18,17 @@ from censafe.geography.spines.sums import sum_vectors
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model import CellQuery
 from censafe.model.arrays import Integers
-from censafe.model.topdown.constraints import CellGroups, FacilityCounts, LinearConstraint, OwnAnswers
-from censafe.model.topdown.histograms import HistogramSchema
+from censafe.model.topdown.choices import Choices
+from censafe.model.topdown.histograms import (
+    CellGroups,
+    FacilityCounts,
+    HistogramSchema,
+    LinearConstraint,
+    MeasuredHistogram,
+    OwnAnswers,
+    Passes,
+    constraints_on,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +254,14 @@ def level_limits(
     below: _Sides | None = None
     for level, counts in zip(reversed(spine.levels), reversed(_units(spine, form, units)), strict=True):
         known, group = totals.get(level.name), together.get(level.name)
-        limits = _stated(form, counts, known, group)
+        if known is not None and (known.shape != (len(counts),) or (known < 0).any()):
+            raise ValueError("totals must have one value of 0 or more a geounit")
+        # Bounds without totals add up over the geounits of an area. They must not use a total that is not published exactly, since they would reveal it.
+        lower, upper = counts, counts
+        if form.kinds is not None:
+            lower, upper = (counts * np.asarray(bound, np.int64) for bound in (form.fewest, form.most))
+        label = None if form.kinds is None else form.kinds.label
+        limits = LevelLimits(known, lower, upper, groups=group, kinds=label)
         if limits.kinds is not None and known is not None:
             limits, below = _with_total(level, limits, known, below)
         elif limits.kinds is not None and group is not None:
@@ -271,22 +287,6 @@ def _units(spine: Spine, form: CompactForm, units: Integers) -> Sequence[Integer
     if (units < 0).any():
         raise ValueError("numbers of units cannot be negative")
     return sum_vectors(spine, np.ascontiguousarray(units[:, :kinds]))
-
-
-def _stated(
-    form: CompactForm, units: Integers, totals: Integers | None, groups: GroupTotals | None
-) -> LevelLimits:
-    """What the constraints say of every geounit of a level by itself.
-
-    Bounds without totals add up over the geounits of an area. They must not use a total that is not published exactly, since they
-    would reveal it.
-    """
-    if totals is not None and (totals.shape != (len(units),) or (totals < 0).any()):
-        raise ValueError("totals must have one value of 0 or more a geounit")
-    if form.kinds is None:
-        return LevelLimits(totals, units, units, groups=groups)
-    lower, upper = (units * np.asarray(bound, np.int64) for bound in (form.fewest, form.most))
-    return LevelLimits(totals, lower, upper, groups=groups, kinds=form.kinds.label)
 
 
 def _refuse(level: SpineLevel, wrong: NDArray[np.int64]) -> None:
@@ -361,3 +361,65 @@ def _within_total(least: Integers, most: Integers, totals: Integers) -> _Sides:
     """What a total leaves to every set of kinds, given the sides of all other kinds (the reverse order)."""
     known = totals[:, None]
     return np.maximum(least, known - most[:, ::-1]), np.minimum(most, known - least[:, ::-1])
+
+
+def passes_of(histogram: MeasuredHistogram, level: str, choices: Choices) -> Passes:
+    """The passes of a level, inner ones or all of them joined where that is chosen.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> config = load_config("e2e-1940", {"passes": "one"})
+        >>> passes_of(config.histogram("persons"), "State", config.choices).rounding
+        ((('detailed',),),)
+    """
+    passes = histogram.passes[level]
+    if choices.passes == "production":
+        return passes
+    if choices.passes == "outer":
+        return Passes(
+            tuple((_joined(outer),) for outer in passes.l2),
+            tuple((_joined(outer),) for outer in passes.rounding),
+        )
+    return Passes(
+        ((tuple(text for outer in passes.l2 for text in _joined(outer)),),),
+        ((tuple(text for outer in passes.rounding for text in _joined(outer)),),),
+    )
+
+
+def _joined(outer: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    """The queries of all inner passes."""
+    return tuple(text for inner in outer for text in inner)
+
+
+def measured_fits(
+    histogram: MeasuredHistogram, level: str, outer: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[int, ...], ...]:
+    """Ordinals of the measured queries of every inner pass; a pass of which nothing is measured is left out."""
+    measured = [histogram.schema.query(text).key for text in histogram.query_shares[level]]
+    named = [[histogram.schema.query(text).key for text in inner] for inner in outer]
+    fits = (tuple(q for q, key in enumerate(measured) if key in inner) for inner in named)
+    return tuple(fit for fit in fits if fit)
+
+
+def query_chains(
+    histogram: MeasuredHistogram, outer: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[CellQuery, ...], ...]:
+    """The queries of every inner pass of rounding: the totals alone where they come first, then the chain, coarse to fine.
+
+    The kinds of units come first, because their bounds must hold after rounding.
+    """
+    schema = histogram.schema
+    form = compact_form(schema, constraints_on(histogram))
+    queries = [[schema.query(text) for text in inner] for inner in outer]
+    first = len(outer) > 1 and all(query.answers == 1 for query in queries[0])
+    kinds = [] if form is None or form.kinds is None else [form.kinds]
+    seen: set[object] = set()
+    chains: list[tuple[CellQuery, ...]] = []
+    if first:
+        chains.append((queries[0][0],))
+    for ordinal, inner in enumerate(queries[int(first) :]):
+        chain = {query.key: query for query in (kinds if ordinal == 0 else []) + inner}
+        own = {key: query for key, query in chain.items() if key not in seen}
+        seen |= set(own)
+        chains.append(tuple(one for one in own.values() if 1 < one.answers < schema.schema.cells))
+    return tuple(chains)

@@ -5,7 +5,6 @@ At every level each parent is solved by itself; its noisy answers are fetched wh
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,10 +15,10 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.batches import part_of_geounits, worked_by_engine
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
-from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of
+from censafe.estimation.topdown.levels.limits import measured_fits, passes_of
 from censafe.estimation.topdown.levels.task import LevelReport
-from censafe.estimation.topdown.levels.workers import Row, part_of_geounits, rows_of_workers
 from censafe.estimation.topdown.operator.facilities import ExactSums, OpenRecords
 from censafe.estimation.topdown.operator.parent import (
     FurtherAnswers,
@@ -42,10 +41,9 @@ from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.observer import Observer
+from censafe.model.topdown.answers import AnswerReads, AnswerSource, EngineWorkers, PartedAnswers, threads_of
 from censafe.model.topdown.choices import Choices
-from censafe.model.topdown.families import AnswerReads, AnswerSource
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Passes
-from censafe.model.topdown.workers import EngineWorkers, PartedAnswers, threads_of
 from censafe.model.work_ahead import worked_ahead
 
 _STATE = "State"
@@ -121,7 +119,14 @@ def _family(task: OperatorTask, unit: int) -> OperatorFamily | None:
     if task.above is not None and last - first == 1:
         return None
     groups, right = _group_sums(task, first, last)
-    cell, count = _cells(task, unit, groups)
+    if task.parents is not None:
+        span = slice(*task.parents.node_ptr[unit : unit + 2].tolist())
+        cell, count = task.parents.cell[span], task.parents.count[span].astype(np.int64)
+    else:  # of a root all cells that may hold records
+        label = task.rules.passes[0].group
+        mask = np.zeros(int(label.max()) + 1, np.bool_)
+        mask[groups] = True
+        cell, count = np.flatnonzero(task.rules.allowed & mask[label]).astype(np.int32), None
     name = str((task.level if task.above is None else task.above).names(np.array([unit]))[0])
     if not len(cell):
         if right.any():
@@ -132,8 +137,8 @@ def _family(task: OperatorTask, unit: int) -> OperatorFamily | None:
     open_sums = None
     if task.open is not None:
         rows, published, kind = task.open
-        span = rows.rows(first, last)
-        if span.start < span.stop:
+        own = rows.rows(first, last)
+        if own.start < own.stop:
             open_sums = OpenSums(rows, (first, last), published[groups], kind[groups])
     family = OperatorFamily(name, cell, count, groups, right, open_sums, answers, values, weights)
     if task.further is None:
@@ -184,18 +189,6 @@ def _group_sums(task: OperatorTask, first: int, last: int) -> tuple[Integers, In
     return present, right
 
 
-def _cells(task: OperatorTask, unit: int, groups: Integers) -> tuple[NDArray[np.int32], Integers | None]:
-    """Cells of a parent and their counts; of a root all that may hold records."""
-    parents = task.parents
-    if parents is not None:
-        span = slice(int(parents.node_ptr[unit]), int(parents.node_ptr[unit + 1]))
-        return parents.cell[span], parents.count[span].astype(np.int64)
-    label = task.rules.passes[0].group
-    mask = np.zeros(int(label.max()) + 1, np.bool_)
-    mask[groups] = True
-    return np.flatnonzero(task.rules.allowed & mask[label]).astype(np.int32), None
-
-
 _PARTS = 32  # of a level, of like work
 
 
@@ -211,8 +204,9 @@ def solved_parents(task: OperatorTask, workers: int | EngineWorkers) -> Iterator
     parts = (_part(task, parents, above, source, *span) for span in pairwise(edges))
     parcels = ((part, part.objective.source) for part in parts)
     common = (task.rules, *task.objective.labels, *(() if task.further is None else (task.further.label,)))
-    for rows in rows_of_workers(workers, source, _solution_rows, parcels, common):
-        yield from map(_solution, rows)
+    for rows in worked_by_engine(workers, source, _solved_part, parcels, common):
+        for row in rows:
+            yield row and SolvedParent(**{**row, "result": OperatorResult(**row["result"])})
 
 
 def _part(
@@ -253,39 +247,10 @@ def _open(rows: OpenRecords, first: int, last: int) -> OpenRecords:
     )  # fmt: skip
 
 
-def _solution_rows(part: OperatorTask, answers: AnswerSource) -> list[Row]:
+def _solved_part(part: OperatorTask, answers: AnswerSource) -> list[SolvedParent | None]:
     """What a worker makes of a part of a level."""
     task = replace(part, objective=replace(part.objective, source=answers))
-    return [_row(solve_parent(task, unit)) for unit in range(task.units)]
-
-
-def _row(solved: SolvedParent | None) -> Row:
-    if solved is None:
-        nothing = np.zeros(0, np.int32)
-        none = np.zeros(0, np.int64)
-        return {"cell": nothing, "count": nothing, "sizes": none, "split": none, "words": "null"}
-    words = {
-        "name": solved.name,
-        "cells": solved.cells,
-        "result": vars(solved.result),
-        "width": None if solved.split is None else solved.split.shape[1],
-    }
-    return {
-        "cell": solved.cell,
-        "count": solved.count,
-        "sizes": solved.sizes,
-        "split": np.zeros(0, np.int64) if solved.split is None else solved.split.ravel(),
-        "words": json.dumps(words),
-    }
-
-
-def _solution(row: Row) -> SolvedParent | None:
-    words = row["words"]
-    if words is None:
-        return None
-    result = OperatorResult(**words["result"])
-    split = None if words["width"] is None else row["split"].reshape(-1, words["width"])
-    return SolvedParent(words["name"], row["cell"], row["count"], row["sizes"], words["cells"], result, split)
+    return [solve_parent(task, unit) for unit in range(task.units)]
 
 
 def estimate_operator_level(
@@ -378,8 +343,16 @@ class OperatorDescent(EstimationFromRoot):
         if opened is not None and depth:
             split = self.split if self.split is not None else self._recovered(depth - 1)
             opened = (replace(opened[0], split=split), *opened[1:])
+        # levels that are fitted and rounded alike share their rules
+        key = self._histogram.passes[level.name], tuple(self._histogram.query_shares[level.name])
+        rules = self._rules.get(key) or operator_rules(
+            self._histogram, level.name, self._exact_sums, self._choices
+        )
+        if key not in self._rules and self._further is not None:
+            rules = with_query(rules, self._further.label)
+        self._rules[key] = rules
         task = OperatorTask(
-            level, parents, above, objective, self._exact_sums.levels[depth], self._rules_of(level.name), opened,
+            level, parents, above, objective, self._exact_sums.levels[depth], rules, opened,
             None if self._further is None else self._further.at(depth),
         )  # fmt: skip
         level_counts, report, self.split = estimate_operator_level(
@@ -411,15 +384,6 @@ class OperatorDescent(EstimationFromRoot):
                 )
             split[rows.rows(area, area + 1)] = settled[1]
         return split
-
-    def _rules_of(self, level: str) -> OperatorRules:
-        """Rules of a level; levels that are fitted and rounded alike share them."""
-        passes, measured = self._histogram.passes[level], tuple(self._histogram.query_shares[level])
-        key = (passes, measured)
-        if key not in self._rules:
-            rules = operator_rules(self._histogram, level, self._exact_sums, self._choices)
-            self._rules[key] = rules if self._further is None else with_query(rules, self._further.label)
-        return self._rules[key]
 
 
 def operator_rules(

@@ -97,7 +97,12 @@ def facility_sums(
     without = np.unique(block[~present.any(axis=1)])
     if len(without):
         _refuse(spine, without, "have records of a kind of which they have no facility")
-    _require_records(spine, block, can[published.cell], published.count, facilities, rule.minimum)
+    for kind, fewest in enumerate(rule.minimum):
+        own = can[published.cell, kind]
+        have = np.bincount(block[own], published.count[own], len(facilities))
+        short = np.flatnonzero(have < facilities[:, kind].astype(np.int64) * fewest)
+        if len(short):
+            _refuse(spine, short, f"have fewer records than facilities of kind {kind}")
     single = present.sum(axis=1) == 1
     lookup = np.full(can.shape, -1, np.int64)
     lookup[of_sum, of_kind] = np.arange(len(of_sum))
@@ -107,7 +112,11 @@ def facility_sums(
     sums, count = (part[~single].astype(np.int64) for part in (published.cell, published.count))
     opened = (block[~single], bits, sums, count)
     least = _least(block[~single], bits, facilities, rule.minimum)
-    _require_all_served(spine, opened, least)
+    (of_set, _), have = _summed([opened[0], bits], count)
+    _, need = _summed([least[:, 0], least[:, 1]], least[:, 3])
+    short = np.unique(of_set[have < need]) if len(need) else of_set[:0]
+    if len(short):
+        _refuse(spine, short, "have fewer records than all of their facilities need")
     split = _first_split(opened, least)
     levels: list[tuple[SparseLevel, OpenRecords]] = []
     position = np.arange(spine.leaf.nodes)
@@ -132,31 +141,6 @@ def _refuse(spine: Spine, blocks: Integers, problem: str) -> NoReturn:
         f"redistricting data: {len(blocks)} blocks {problem}, such as {named_blocks(spine, blocks)}; "
         "fix: give the redistricting result of these records"
     )
-
-
-def _require_records(
-    spine: Spine, block: Integers, can: NDArray[np.bool_], count: NDArray[np.int32],
-    facilities: NDArray[np.integer], minimum: tuple[int, ...],
-) -> None:  # fmt: skip
-    """Refuse blocks with fewer records than their facilities of one kind need."""
-    for kind, fewest in enumerate(minimum):
-        have = np.bincount(block[can[:, kind]], count[can[:, kind]], len(facilities))
-        short = np.flatnonzero(have < facilities[:, kind].astype(np.int64) * fewest)
-        if len(short):
-            _refuse(spine, short, f"have fewer records than facilities of kind {kind}")
-
-
-def _require_all_served(
-    spine: Spine, opened: tuple[Integers, Integers, Integers, Integers], least: Integers
-) -> None:
-    """Refuse blocks with fewer records of a set of kinds than all of its facilities need together."""
-    block, bits, _, count = opened
-    keys, have = _summed([block, bits], count)
-    _, need = _summed([least[:, 0], least[:, 1]], least[:, 3])
-    short = keys[0][have < need] if len(need) else keys[0][:0]
-    if len(short):
-        places = np.unique(short)
-        _refuse(spine, places, "have fewer records than all of their facilities need")
 
 
 def _least(

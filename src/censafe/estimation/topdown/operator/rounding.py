@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from censafe.estimation.topdown.least_squares.structures import SIDES, Sides
 from censafe.estimation.topdown.operator.problem import ENTRIES, SUMS
-from censafe.estimation.topdown.rounding.network import MARGIN_TREE, MarginTree
-from censafe.estimation.topdown.rounding.steps import (
+from censafe.estimation.topdown.rounding.network import (
+    MARGIN_TREE,
     PARENT_SUMS,
     SNAP,
+    MarginTree,
     ParentSums,
     number_nodes,
     round_snapped,

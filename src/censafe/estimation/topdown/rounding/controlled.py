@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.problem import ParentProblem
 from censafe.estimation.topdown.least_squares.structures import Sides
-from censafe.estimation.topdown.rounding.network import MarginTree
-from censafe.estimation.topdown.rounding.steps import (
+from censafe.estimation.topdown.rounding.network import (
     ALL_POSITIVE,
     FLAT,
     SNAP,
+    MarginTree,
     ParentSums,
     count_broken,
     number_nodes,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from censafe.model.arrays import Flags, Floats
 from censafe.model.compiled import compiled
-from censafe.model.topdown.families import Families
+from censafe.model.topdown.answers import Families
 
 
 @dataclass(frozen=True, eq=False)

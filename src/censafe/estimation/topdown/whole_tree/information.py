@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,11 @@ from censafe.estimation.topdown.least_squares.objective import LevelObjective, S
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
-from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
-from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from censafe.estimation.topdown.whole_tree.sweep import LinearTree, TreeLevel, lower_estimates, pooled
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
-from censafe.model.topdown.families import AnswerReads, AnswerSource
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 
 
@@ -99,35 +97,6 @@ def tree_levels(
     return levels
 
 
-@dataclass(frozen=True, eq=False)
-class PooledAnswers:
-    """Answers of a level with those below it.
-
-    Args:
-        values: of every query, shape (geounits, answers).
-    """
-
-    values: tuple[NDArray[Any], ...] = field(repr=False)
-
-    def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> Floats:
-        """Some answers of one query at consecutive geounits, shape (last - first, m)."""
-        return self.values[query][first:last, chosen].astype(np.float64)
-
-    def gather(self, reads: AnswerReads) -> Floats:
-        """Answers, parent by parent, child by child, in the order of `reads`."""
-        gathered = np.empty(int(reads.starts[-1]))
-        for parent, (start, end) in enumerate(zip(reads.starts[:-1], reads.starts[1:], strict=True)):
-            span = slice(int(reads.answer_ptr[parent]), int(reads.answer_ptr[parent + 1]))
-            query, answer = reads.query[span], reads.answer[span]
-            child = reads.child[reads.child_ptr[parent] : reads.child_ptr[parent + 1]]
-            own = gathered[start:end].reshape(len(child), len(query))
-            edges = np.searchsorted(query, np.arange(len(self.values) + 1))
-            for number, values in enumerate(self.values):
-                some = slice(int(edges[number]), int(edges[number + 1]))
-                own[:, some] = values[np.ix_(child, answer[some])]
-        return gathered
-
-
 def pooled_objectives(
     spine: Spine, queries: Sequence[Sequence[str]], objectives: Sequence[LevelObjective]
 ) -> tuple[LevelObjective, ...]:
@@ -159,16 +128,18 @@ def pooled_objectives(
         if below:
             names = list(queries[depth + 1])
             place = np.array([names.index(name) if name in names else -1 for name in queries[depth]])
-            from_below = _sum_weights(known, level.first_child, place)
+            with np.errstate(divide="ignore"):
+                variances = np.where(known > 0, 1 / known, np.inf)
+            # weights of sums over the children, 0 where an answer of one of them is not known
+            sums = np.add.reduceat(variances, level.first_child[:-1], axis=0)[:, place]
+            from_below = np.where(np.isfinite(sums) & (place >= 0), 1 / sums, 0.0)
         known = weights + from_below
         scale = np.where(known > 0, known, 1.0)
         below = _pooled_answers(
             objective, weights / scale, below, from_below / scale, place, level.first_child
         )
         table, kinds = np.unique(known, axis=0, return_inverse=True)
-        source = cast(
-            AnswerSource, PooledAnswers(below)
-        )  # weighted means, which the operator form takes as they are
+        source = StoredAnswers(below)  # weighted means, which the operator form takes as they are
         pooled_levels.insert(
             0, replace(objective, weights=table, kinds=kinds.reshape(-1).astype(np.int32), source=source)
         )
@@ -198,11 +169,3 @@ def _pooled_answers(
             sums[node] += share[node] * below[place[query]][first:last].sum(axis=0, dtype=np.float64)
         answers.append(sums)
     return tuple(answers)
-
-
-def _sum_weights(known: Floats, first_child: NDArray[np.int64], place: NDArray[np.int64]) -> Floats:
-    """Weights of sums over the children, 0 where an answer of one of them is not known; shape (n, queries)."""
-    with np.errstate(divide="ignore"):
-        variances = np.where(known > 0, 1 / known, np.inf)
-    sums = np.add.reduceat(variances, first_child[:-1], axis=0)[:, place]
-    return np.where(np.isfinite(sums) & (place >= 0), 1 / sums, 0.0)

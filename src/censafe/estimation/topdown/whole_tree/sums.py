@@ -12,9 +12,7 @@ from scipy.sparse import csr_array
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks, parts, sum_by
-from censafe.estimation.topdown.whole_tree.downward import LinearTree, passing
-from censafe.estimation.topdown.whole_tree.exact_sums import shifts
-from censafe.estimation.topdown.whole_tree.upward import own_right_sides
+from censafe.estimation.topdown.whole_tree.sweep import LinearTree, own_right_sides, passing, shifts
 from censafe.model.arrays import Flags, Floats, Ordinals
 
 _NOTHING = 1e-11  # share of the terms of a variance below which it is their rounding error

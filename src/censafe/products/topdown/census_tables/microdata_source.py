@@ -238,7 +238,7 @@ class MicrodataSource(TableSource):
     def read(self, histogram: str, level: str, geounits: NDArray[np.str_]) -> SparseLevel:
         """Histograms of the blocks."""
         rows = self._rows[histogram]
-        if rows.layout.beside is None:
+        if rows.layout.companion is None:
             return rows.histograms(geounits)
         households, units = rows.joined_histograms(geounits)
         return households if SCHEMAS[self.product][histogram] == rows.layout.schema.name else units
@@ -247,4 +247,4 @@ class MicrodataSource(TableSource):
 def _schemas(rows: MicrodataRows) -> tuple[str, ...]:
     """Schemas of the histograms that rows are of."""
     layout = rows.layout
-    return (layout.schema.name, *(() if layout.beside is None else (layout.beside.schema.name,)))
+    return (layout.schema.name, *(() if layout.companion is None else (layout.companion.schema.name,)))

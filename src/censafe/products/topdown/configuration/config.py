@@ -12,8 +12,7 @@ import numpy as np
 
 from censafe.errors import ConfigError, UsageError
 from censafe.estimation.topdown.levels.joint import joint_pair
-from censafe.estimation.topdown.levels.limits import compact_form
-from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, query_chains
+from censafe.estimation.topdown.levels.limits import compact_form, measured_fits, passes_of, query_chains
 from censafe.geography.crosswalk import CrosswalkLevel
 from censafe.model import CellQuery, Definition
 from censafe.model.cells.lines import CensusTable

@@ -9,16 +9,19 @@ from typing import Any, Final, Literal, cast
 from censafe.model import CellQuery
 from censafe.model.cells.levels import LevelSets, integer
 from censafe.model.entries import Problems
-from censafe.model.topdown.constraints import (
+from censafe.model.topdown.histograms import (
     AnswersInStack,
     CellGroups,
     FacilityCounts,
+    HistogramSchema,
     InformedSums,
     LinearConstraint,
+    MeasuredHistogram,
     PublishedAnswers,
     RightSide,
+    Stack,
+    own_constraints,
 )
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Stack, own_constraints
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import check_choice, listed, value_text
 from censafe.products.topdown.configuration.schema_checks import check_entry, check_schema_table, named_table

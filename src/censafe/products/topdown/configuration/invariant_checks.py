@@ -13,8 +13,13 @@ from censafe.model import CellQuery
 from censafe.model.entries import Problems, nearest
 from censafe.model.proven import proven
 from censafe.model.topdown.choices import Choices
-from censafe.model.topdown.constraints import CellGroups, LinearConstraint, OwnAnswers
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.histograms import (
+    CellGroups,
+    HistogramSchema,
+    LinearConstraint,
+    MeasuredHistogram,
+    OwnAnswers,
+)
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import check_choice, listed, value_text
 from censafe.products.topdown.configuration.schema_checks import Queries, check_entry, named_table

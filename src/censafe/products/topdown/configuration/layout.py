@@ -12,8 +12,7 @@ from censafe.geography.geocodes import ALPHABETS
 from censafe.geography.spines.prim import published_rules
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import ProtectedUnit
-from censafe.model.topdown.constraints import FacilityCounts
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.histograms import FacilityCounts, HistogramSchema, MeasuredHistogram
 from censafe.population.blocks.layout import HistogramLayout, OtherHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.keys import OWN

@@ -7,13 +7,14 @@ from itertools import groupby
 from typing import Any, Final
 
 from censafe.model import ProtectedUnit
-from censafe.model.topdown.constraints import (
+from censafe.model.topdown.histograms import (
     AnswersInStack,
     FacilityCounts,
+    HistogramSchema,
+    MeasuredHistogram,
     PublishedAnswers,
     RightSide,
 )
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.products.configuration.source import ShippedConfig
 from censafe.products.topdown.configuration.config import load_config
 

@@ -12,8 +12,13 @@ from censafe.errors import ConfigError
 from censafe.model.cells.levels import LevelSets, integer
 from censafe.model.cells.lines import CensusTable, parse_table
 from censafe.model.entries import Problems
-from censafe.model.topdown.constraints import CellGroups
-from censafe.model.topdown.histograms import GeoLevel, HistogramSchema, MeasuredHistogram, OutputLayout
+from censafe.model.topdown.histograms import (
+    CellGroups,
+    GeoLevel,
+    HistogramSchema,
+    MeasuredHistogram,
+    OutputLayout,
+)
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import check_choice
 from censafe.products.topdown.configuration.schema_checks import (
@@ -62,7 +67,7 @@ def microdata_layout(name: str, entry: Mapping[str, Any], schemas: _Schemas) -> 
         for key, value in entry.items()
         if key not in ("schema", "columns", "beside", "split")
     }
-    layout = MicrodataLayout(name, schema, columns=(), beside=companion, split=split, **values)
+    layout = MicrodataLayout(name, schema, columns=(), companion=companion, split=split, **values)
     layout = replace(layout, columns=tuple(_column(layout, one) for one in entry["columns"]))
     allowed = (("unit", "held") if layout.kinds else ("record", "unit")) if layout.dealt else ("record",)
     for column in layout.columns:
@@ -123,22 +128,22 @@ def _column(layout: MicrodataLayout, entry: Mapping[str, Any]) -> MicrodataColum
     if source not in _EXTRA:
         return MicrodataColumn(**entry)
     added = [entry["added"]] if "added" in entry else []
-    if bool(added) != bool(layout.added) or ("beside" in entry) != (layout.beside is not None):
+    if bool(added) != bool(layout.added) or ("beside" in entry) != (layout.companion is not None):
         raise ConfigError(f"{place}: added and beside stand where the file has such rows, in every column")
     if layout.kinds and entry.get("of") == UNIT:
         codes, answers = [*_codes(place, entry, layout.kinds), *added], layout.kinds + len(added)
         return MicrodataColumn(entry["name"], of=UNIT, codes=_even(place, codes, answers))
     own, answers = _values_column(place, entry, layout.row_schema)
     column = replace(own, name=entry["name"])
-    if layout.beside is None:
+    if layout.companion is None:
         return replace(column, codes=_even(place, [*own.codes, *added], answers + len(added)))
     other = entry["beside"]
     if isinstance(other, str):
         other = {"of": "total", "codes": [other]}
     _source(f"{place}, beside", other)
-    companion, more = _values_column(f"{place}, beside", other, layout.beside.schema)
+    companion, more = _values_column(f"{place}, beside", other, layout.companion.schema)
     both = _even(place, [*own.codes, *companion.codes], answers + more)
-    return replace(column, codes=both, beside=companion)
+    return replace(column, codes=both, companion=companion)
 
 
 def _source(place: str, entry: Mapping[str, Any], extra: tuple[str, ...] = ()) -> str:

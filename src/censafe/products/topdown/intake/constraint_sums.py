@@ -22,8 +22,7 @@ from censafe.estimation.topdown.operator.passes import combined
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
-from censafe.model.topdown.constraints import AnswersInStack, FacilityCounts
-from censafe.model.topdown.histograms import MeasuredHistogram, constraints_on
+from censafe.model.topdown.histograms import AnswersInStack, FacilityCounts, MeasuredHistogram, constraints_on
 from censafe.products.topdown.intake.equations import BlockEquation, BlockRows, KnownBlocks, block_equations
 from censafe.products.topdown.intake.facts import declared_totals
 

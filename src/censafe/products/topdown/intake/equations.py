@@ -17,15 +17,17 @@ from censafe.geography.spines.sums import reordered
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
-from censafe.model.topdown.constraints import (
+from censafe.model.topdown.histograms import (
     AnswersInStack,
     CellGroups,
     FacilityCounts,
+    HistogramSchema,
     LinearConstraint,
+    MeasuredHistogram,
     OwnAnswers,
     PublishedAnswers,
+    constraints_on,
 )
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.products.topdown.intake.results import KnownResult
 
 

@@ -23,7 +23,7 @@ from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.closing import Closing
 from censafe.model.engine import Engine
-from censafe.model.topdown.workers import EngineWorkers
+from censafe.model.topdown.answers import EngineWorkers
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
 from censafe.population.blocks.layout import facility_findings
 from censafe.population.blocks.source import Reader, attribute_source, block_files, read_block_files

@@ -16,9 +16,9 @@ from censafe.estimation.topdown.intervals.areas import AreaSet, area_estimates, 
 from censafe.estimation.topdown.intervals.simulated import ErrorClasses
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.facts import PublicFacts
-from censafe.estimation.topdown.whole_tree.downward import LinearTree
 from censafe.estimation.topdown.whole_tree.information import linear_tree
 from censafe.estimation.topdown.whole_tree.sums import Functionals
+from censafe.estimation.topdown.whole_tree.sweep import LinearTree
 from censafe.geography.identifiers import AreaNames
 from censafe.geography.own_codes import AreaCodes
 from censafe.geography.regions import states

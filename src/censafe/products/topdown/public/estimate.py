@@ -17,14 +17,15 @@ from censafe.estimation.topdown.levels.facts import PublicFacts, facts_above, fa
 from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
 from censafe.estimation.topdown.levels.task import together
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
-from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
 from censafe.estimation.topdown.whole_tree.information import cell_blocks, tree_levels
-from censafe.estimation.topdown.whole_tree.upward import (
+from censafe.estimation.topdown.whole_tree.sweep import (
     Children,
+    LinearTree,
     LowerLevel,
     TreeLevel,
     handed_up,
     lower_estimates,
+    pooled,
 )
 from censafe.geography.spines.choice import standard_levels
 from censafe.geography.spines.sums import sum_histograms

@@ -20,7 +20,7 @@ from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
-from censafe.model.topdown.families import AnswerReads
+from censafe.model.topdown.answers import AnswerReads
 from censafe.products.run.options import EstimateOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Descents, Estimates

@@ -23,8 +23,7 @@ from censafe.geography.geocodes import ALPHABETS, pack_characters
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.tree import LevelRule, Spine, SpineLevel, Subtree, build_spine, subtrees
 from censafe.model import NoiseLaw, QueryPlan
-from censafe.model.topdown.constraints import PublishedAnswers
-from censafe.model.topdown.histograms import MeasuredHistogram, constraints_on
+from censafe.model.topdown.histograms import MeasuredHistogram, PublishedAnswers, constraints_on
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig

@@ -10,8 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, UsageError
-from censafe.model.topdown.constraints import FacilityCounts, LinearConstraint, PublishedAnswers
-from censafe.model.topdown.histograms import HistogramSchema
+from censafe.model.topdown.histograms import (
+    FacilityCounts,
+    HistogramSchema,
+    LinearConstraint,
+    PublishedAnswers,
+)
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.equations import BlockRows, has_exact_sums
 from censafe.products.topdown.plan import LevelWorkload, histogram_part

@@ -12,7 +12,7 @@ import numpy as np
 
 from censafe.errors import DataError, UsageError
 from censafe.geography.spines.paths import RunSpine
-from censafe.model.topdown.constraints import AnswersInStack
+from censafe.model.topdown.histograms import AnswersInStack
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions

@@ -20,21 +20,25 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, DataError
 from censafe.estimation.topdown.operator.parent import level_sums
-from censafe.estimation.topdown.relations.fitting import (
+from censafe.estimation.topdown.relations import (
+    ANY,
+    EQUAL,
+    FREE,
+    MOST,
+    OPEN,
     BalancedRecords,
     Fitted,
     RelatedCells,
+    Rules,
     meet_relations,
     missed_by_relation,
 )
-from censafe.estimation.topdown.relations.kernels import ANY, EQUAL, FREE, MOST, OPEN, Rules
 from censafe.geography.spines.sums import sum_histograms
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.cells.lines import ConditionReader
 from censafe.model.proven import proven
-from censafe.model.topdown.constraints import FacilityCounts
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.histograms import FacilityCounts, HistogramSchema, MeasuredHistogram
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.intake.equations import KnownBlocks, block_equations
 

@@ -20,8 +20,12 @@ from censafe.model import CellQuery
 from censafe.model.arrays import Integers
 from censafe.model.observer import Observer
 from censafe.model.schema import Factor
-from censafe.model.topdown.constraints import FacilityCounts, LinearConstraint, PublishedAnswers
-from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.model.topdown.histograms import (
+    FacilityCounts,
+    LinearConstraint,
+    MeasuredHistogram,
+    PublishedAnswers,
+)
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.folder import level_reader, read_facts
@@ -227,7 +231,7 @@ def moved_query(
 
     Example:
         >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
-        >>> from censafe.model.topdown.constraints import CellGroups
+        >>> from censafe.model.topdown.histograms import CellGroups
         >>> ours, theirs = shipped_schemas()["dhc-households"], shipped_schemas()["pl94-units"]
         >>> occupied = theirs.grouped(CellGroups("total", {"h1": (1,)}))
         >>> query, answers = moved_query(theirs.query("detailed"), ours.query("total"), occupied)

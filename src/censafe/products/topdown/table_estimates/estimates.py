@@ -20,9 +20,8 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.model.arrays import Flags, Floats
 from censafe.model.cells.lines import CensusTable
 from censafe.model.observer import Observer
-from censafe.model.topdown.answer_sums import Summing, SummingInRounds
-from censafe.model.topdown.constraints import AnswersInStack, CellGroups
-from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.model.topdown.answers import Summing, SummingInRounds
+from censafe.model.topdown.histograms import AnswersInStack, CellGroups, MeasuredHistogram
 from censafe.products.topdown.census_tables.writing import full_labels
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.folder import ESTIMATES, ESTIMATES_CODEBOOK

@@ -17,9 +17,14 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.model import CellQuery
 from censafe.model.arrays import Flags, Floats, Integers
 from censafe.model.cells.lines import CensusTable
-from censafe.model.topdown.answer_sums import AnswerSums, Summing, SummingInRounds
-from censafe.model.topdown.constraints import CellGroups, FacilityCounts
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
+from censafe.model.topdown.answers import AnswerSums, Summing, SummingInRounds
+from censafe.model.topdown.histograms import (
+    CellGroups,
+    FacilityCounts,
+    HistogramSchema,
+    MeasuredHistogram,
+    constraints_on,
+)
 from censafe.privacy.measure.histograms import level_variances
 from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.plan import LevelWorkload

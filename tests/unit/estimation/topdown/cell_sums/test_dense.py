@@ -16,7 +16,7 @@ from censafe.estimation.topdown.cell_sums.tree import StackedAnswers, StackedSum
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
 from censafe.model import CellQuery, Recode
 from censafe.model.schema import Attribute, Schema, make_query
-from censafe.model.topdown.answer_sums import AnswerSums, SummingInRounds
+from censafe.model.topdown.answers import AnswerSums, SummingInRounds
 from censafe.products.topdown.table_estimates.sums import EarlierLevel
 
 _SCHEMA = Schema(

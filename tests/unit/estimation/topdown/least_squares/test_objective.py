@@ -9,7 +9,7 @@ from censafe.estimation.topdown.least_squares.objective import (
     query_weight,
     reads_of_cells,
 )
-from censafe.model.topdown.families import Families
+from censafe.model.topdown.answers import Families
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
 PERSONS = shipped_schemas()["pl94-persons"]

@@ -9,8 +9,7 @@ from censafe.estimation.topdown.levels.general_parents import root_problems
 from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits
 from censafe.estimation.topdown.levels.passes import estimate_parent
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
-from censafe.estimation.topdown.whole_tree.downward import pooled
-from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from censafe.estimation.topdown.whole_tree.sweep import TreeLevel, lower_estimates, pooled
 
 CELLS, KINDS, RACES = 15, 3, 5
 KIND = np.repeat(np.arange(KINDS), RACES).astype(np.int32)

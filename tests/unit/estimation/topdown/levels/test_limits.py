@@ -12,8 +12,15 @@ from censafe.estimation.topdown.levels.limits import LevelLimits, compact_form, 
 from censafe.geography.spines.sums import sum_vectors
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema
-from censafe.model.topdown.constraints import CellGroups, FacilityCounts, LinearConstraint, OwnAnswers
-from censafe.model.topdown.histograms import Facilities, HistogramSchema, own_constraints
+from censafe.model.topdown.histograms import (
+    CellGroups,
+    Facilities,
+    FacilityCounts,
+    HistogramSchema,
+    LinearConstraint,
+    OwnAnswers,
+    own_constraints,
+)
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from support.shared import shared_data
 

@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.problem import L2Status, ParentProblem
 from censafe.estimation.topdown.least_squares.solve import solve_l2
-from censafe.estimation.topdown.levels.repair import repair_parent
+from censafe.estimation.topdown.levels.passes import repair_parent
 
 
 def persons_moved(repair) -> int:

@@ -7,7 +7,7 @@ import pytest
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
-from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from censafe.estimation.topdown.whole_tree.sweep import TreeLevel, lower_estimates
 from support.linear_trees import CELLS, SIZES, SmallTree, SweptTree, Weights, small_tree
 
 SHARES = (1.0, 1e-2, 1e-4)

@@ -14,7 +14,7 @@ from censafe.estimation.topdown.whole_tree.sums import (
     level_sums,
     union_covariances,
 )
-from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from censafe.estimation.topdown.whole_tree.sweep import TreeLevel, lower_estimates
 from support.linear_trees import AXES, CELLS, LABELS, SIZES, SweptTree, Weights, small_tree
 
 TREES = [

@@ -9,11 +9,10 @@ import pytest
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
-from censafe.estimation.topdown.whole_tree.downward import pooled
 from censafe.estimation.topdown.whole_tree.information import pooled_objectives
-from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from censafe.estimation.topdown.whole_tree.sweep import TreeLevel, lower_estimates, pooled
 from censafe.geography.spines.tree import Spine, SpineLevel
-from censafe.model.topdown.families import AnswerReads
+from censafe.model.topdown.answers import AnswerReads
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from support.linear_trees import (
     CELLS,

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from censafe.errors import ConfigError, UsageError
-from censafe.model.topdown.constraints import (
+from censafe.model.topdown.histograms import (
     AnswersInStack,
     CellGroups,
     FacilityCounts,
     OwnAnswers,
     PublishedAnswers,
+    constraints_on,
 )
-from censafe.model.topdown.histograms import constraints_on
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config, require_free
 from censafe.products.topdown.plan import plan_release
 

@@ -12,8 +12,13 @@ from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import PL94_US, build_spine
 from censafe.model import SparseLevel
-from censafe.model.topdown.constraints import CellGroups, LinearConstraint, PublishedAnswers
-from censafe.model.topdown.histograms import MeasuredHistogram, own_constraints
+from censafe.model.topdown.histograms import (
+    CellGroups,
+    LinearConstraint,
+    MeasuredHistogram,
+    PublishedAnswers,
+    own_constraints,
+)
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.intake.constraint_sums import (
     constraint_sums,

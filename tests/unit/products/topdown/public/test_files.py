@@ -12,7 +12,7 @@ from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.choice import SpineChoice, build_run_spine
 from censafe.geography.spines.tree import PL94_US, SpineLevel, build_spine
 from censafe.model import SparseLevel
-from censafe.model.topdown.families import AnswerReads
+from censafe.model.topdown.answers import AnswerReads
 from censafe.products.topdown.public import file_answers
 from censafe.products.topdown.public.file_answers import FileAnswers
 from censafe.products.topdown.public.files import spine_above_blocks, spine_of_files

@@ -7,9 +7,8 @@ import pytest
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
-from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
 from censafe.estimation.topdown.whole_tree.information import linear_tree
-from censafe.estimation.topdown.whole_tree.upward import TreeLevel
+from censafe.estimation.topdown.whole_tree.sweep import LinearTree, TreeLevel, pooled
 from censafe.geography.spines.tree import Subtree, subtrees
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions

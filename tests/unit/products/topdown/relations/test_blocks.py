@@ -5,7 +5,7 @@ import pytest
 
 from censafe import synthesize
 from censafe.estimation.topdown.operator.parent import level_sums
-from censafe.estimation.topdown.relations.fitting import Fitted, meet_relations, missed_by_relation
+from censafe.estimation.topdown.relations import Fitted, meet_relations, missed_by_relation
 from censafe.geography.spines.tree import PL94_PR, LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
 from censafe.population.blocks.dhc.counts import DhcData

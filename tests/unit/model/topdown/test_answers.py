@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from censafe.model.topdown import answer_sums
-from censafe.model.topdown.answer_sums import AnswerSums
+from censafe.model.topdown import answers
+from censafe.model.topdown.answers import AnswerSums
 
 
 def test_pieces_hold_every_wanted_answer_once_and_one_mark_each(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(answer_sums, "_LONGEST", 3)
+    monkeypatch.setattr(answers, "_LONGEST", 3)
     rng = np.random.default_rng(1)
     slots = tuple(rng.integers(-1, 4, size) for size in (40, 1, 7))
     marks = tuple(rng.integers(0, 2, size) for size in (40, 1, 7))

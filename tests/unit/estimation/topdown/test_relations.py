@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 from scipy.optimize import milp
 
-from censafe.estimation.topdown.relations.fitting import (
+from censafe.estimation.topdown.relations import (
+    ANY,
+    EQUAL,
+    FREE,
+    MOST,
+    OPEN,
     BalancedRecords,
     RelatedCells,
+    Rules,
     meet_relations,
     missed_by_relation,
 )
-from censafe.estimation.topdown.relations.kernels import ANY, EQUAL, FREE, MOST, OPEN, Rules
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
 from support.histograms import level_of_records
