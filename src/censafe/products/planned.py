@@ -157,6 +157,11 @@ def extras_of(
         from censafe.planning.prices.meaning import meaning_of
 
         meanings = tuple(meaning_of(question, deltas) for question in planner.questions(config))
+    areas: tuple[
+        AreaErrors, ...
+    ] = ()  # of a product with areas off its spine, where the data are given that list them
+    if wishes.estimated and wishes.estimated.data is not None and isinstance(planner, SpinePlanner):
+        areas = planner.area_errors(config, wishes.estimated.data)
     return Extras(
         report.plan.definition.symbol,
         conversions_of(report, deltas[1:]),
@@ -169,15 +174,8 @@ def extras_of(
         ),
         planner.effort(config, wishes.size, wishes.estimated),
         overrides or {},
-        _area_errors(planner, config, wishes.estimated),
+        areas,
     )
-
-
-def _area_errors(planner: Planner, config: Any, estimated: EstimatedTables | None) -> tuple[AreaErrors, ...]:
-    """Of a product with areas off its spine, where the data are given that list them."""
-    if estimated is None or estimated.data is None or not isinstance(planner, SpinePlanner):
-        return ()
-    return planner.area_errors(config, estimated.data)
 
 
 def _expected(

@@ -49,9 +49,8 @@ from censafe.products.detailed.tables import (
     table_variants,
 )
 from censafe.products.run.account import MeasurementFiles, MeasurementStore, one_file
-from censafe.products.run.folder import finished_run
+from censafe.products.run.folder import MeasuredRun, finished_run, measured_before
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions, stored_names
-from censafe.products.run.publishing import MeasuredRun, measured_before
 from censafe.products.run.runner import RunAdvice, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.groups.tables import CLASSES_FILE, read_coterminous_classes

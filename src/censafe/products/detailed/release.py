@@ -19,9 +19,8 @@ from censafe.products.detailed.codes.universe import PopulationGroupLevel, Unive
 from censafe.products.detailed.config import AFTERWARDS, SafetabConfig, SafetabPConfig
 from censafe.products.detailed.plan import published_from
 from censafe.products.detailed.tables import tables_of
-from censafe.products.run.folder import FILES
+from censafe.products.run.folder import FILES, MeasuredRun
 from censafe.products.run.options import write_names
-from censafe.products.run.publishing import MeasuredRun
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.groups.certificate import GroupContents

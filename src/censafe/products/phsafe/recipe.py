@@ -17,9 +17,8 @@ from censafe.products.phsafe.intake import HouseholdIntake
 from censafe.products.phsafe.plan import measured_table_levels, plan_release
 from censafe.products.phsafe.release import ESTIMATES, publish
 from censafe.products.run.account import MeasurementFiles, MeasurementStore, one_file
-from censafe.products.run.folder import FILES, finished_run
+from censafe.products.run.folder import FILES, MeasuredRun, finished_run, measured_before
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
-from censafe.products.run.publishing import MeasuredRun, measured_before
 from censafe.products.run.runner import RunAdvice, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord

@@ -11,8 +11,7 @@ from censafe.errors import CheckError
 from censafe.geography.regions import states
 from censafe.model import Measurements, PublishedQuery
 from censafe.products.phsafe.definitions import phsafe_definitions, published_queries
-from censafe.products.run.folder import FILES
-from censafe.products.run.publishing import MeasuredRun
+from censafe.products.run.folder import FILES, MeasuredRun
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.certificate.tables import TableContents

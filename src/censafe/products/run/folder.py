@@ -1,4 +1,4 @@
-"""The folder of one run: who may work in it, what may be in it, what is left when it stops; and its input files with their SHA-256.
+"""The folder of one run: who may work in it, what may be in it, what is left when it stops, and how it gets its final files; and its input files with their SHA-256.
 
 While a run works, ``OUT/.censafe`` holds its lock, its identity and the files that are not published yet; nothing in it
 is confidential. It stays until the run is finished, or has stopped before anything was reserved or written.
@@ -13,20 +13,40 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
 from functools import partial
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Generic, Literal, Self, TypeVar
 
 from censafe.errors import CensafeError, DataError, StorageError, UsageError
 from censafe.model.observer import Observer, work_done
 from censafe.model.parsing import read_stored
-from censafe.publication.atomic import IDENTITY, JOURNAL, STAGING, WORK, atomic_text, complete_move
-from censafe.publication.manifest import Manifest, read_manifest
+from censafe.products.run.options import EstimateOptions
+from censafe.publication.atomic import (
+    IDENTITY,
+    JOURNAL,
+    STAGING,
+    WORK,
+    atomic_text,
+    complete_move,
+    move_into_place,
+)
+from censafe.publication.manifest import (
+    Manifest,
+    hash_outputs,
+    read_manifest,
+    require_nothing_else,
+    verify_outputs,
+    write_manifest,
+)
+from censafe.publication.stamps import STAMP, Stamp
 
 FILES: Final = (
     "certificate.html",
@@ -181,6 +201,69 @@ def finished_run(out: Path) -> Iterator[tuple[RunFolder, Manifest]]:
         read_manifest(out / _MANIFEST)
     with RunFolder(out) as folder:
         yield folder, read_manifest(out / _MANIFEST)
+
+
+Measured = TypeVar("Measured", covariant=True)
+
+
+@dataclass(frozen=True)
+class MeasuredRun(Generic[Measured]):
+    """A measured run, ready to be published.
+
+    Args:
+        ledger_total: what the ledger says this run spent; None for a test key.
+        staging: where files are written and checked before they get their final names.
+    """
+
+    measured: Measured
+    manifest: Manifest
+    ledger_total: Fraction | None
+    confidence: Fraction
+    out: Path
+    staging: Path
+    observer: Observer
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """Of a test key; None for a release."""
+        return STAMP if self.manifest.test_key else None
+
+    def finish(
+        self,
+        files: Sequence[Path],
+        names: Sequence[str],
+        *,
+        post_processing: Mapping[str, Any],
+        outdated: Sequence[str] = (),
+        workers: int = 1,
+    ) -> None:
+        """Write the manifest with the hashes of staged files, and give all of them their final names; ``manifest.json`` is the last."""
+        manifest = replace(
+            self.manifest,
+            outputs=hash_outputs(self.staging, files, workers=workers),
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            post_processing=post_processing,
+        )
+        write_manifest(self.staging / "manifest.json", manifest)
+        move_into_place(self.out, names, outdated=outdated)
+        require_nothing_else(self.out, manifest)
+
+
+def measured_before(
+    folder: RunFolder, manifest: Manifest, read: Callable[..., Measured], options: EstimateOptions
+) -> MeasuredRun[list[Measured]]:
+    """A finished run with its measurements, whose files are checked; ``read`` reads one of them."""
+    verify_outputs(folder.out, replace(manifest, outputs={}))
+    digest = manifest.plan.digest()
+    return MeasuredRun(
+        [read(folder.out / part.file, plan_digest=digest) for part in manifest.parts],
+        manifest,
+        None if manifest.test_key else manifest.plan.total,
+        options.confidence,
+        folder.out,
+        folder.staging,
+        options.observer,
+    )
 
 
 def _holds_files(folder: Path) -> bool:

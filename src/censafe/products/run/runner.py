@@ -23,9 +23,8 @@ from censafe.products.run.account import (
     ledger_place,
     open_account,
 )
-from censafe.products.run.folder import Inputs, RunFolder
+from censafe.products.run.folder import Inputs, MeasuredRun, RunFolder
 from censafe.products.run.options import ReadOptions, RunOptions
-from censafe.products.run.publishing import MeasuredRun
 from censafe.products.run.scratch import private_scratch, scratch_place
 from censafe.publication.atomic import sha256_path
 from censafe.publication.manifest import (

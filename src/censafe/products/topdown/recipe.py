@@ -13,9 +13,8 @@ from censafe.model.ahead import compile_ahead
 from censafe.planning.numbers import loss_text
 from censafe.population.findings import Finding
 from censafe.products.run.account import MeasurementStore, one_file
-from censafe.products.run.folder import RunFolder
+from censafe.products.run.folder import MeasuredRun, RunFolder
 from censafe.products.run.options import CitedRun, EstimateOptions, ReadOptions, RunOptions
-from censafe.products.run.publishing import MeasuredRun
 from censafe.products.run.runner import RunAdvice, RunResult, run_job
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.descents import Estimates

@@ -20,12 +20,13 @@ from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import check_budget, check_choice, listed, value_text
 from censafe.products.topdown.configuration.keys import LOSSES
 from censafe.products.topdown.configuration.schema_checks import (
-    Queries,
     check_entry,
     check_passes,
+    check_query,
     check_schema_table,
     check_schemas,
     named_table,
+    query_meaning,
 )
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
@@ -225,16 +226,16 @@ def _check_histogram(
     level_shares = _check_level_shares(document, name, names, problems)
     if chosen is None:
         return None
-    words = Queries(schemas[chosen])
+    schema = schemas[chosen]
     shares = named_table(document, "query_shares", problems).get(name, {})
-    query_shares = _check_query_shares(shares, f"query_shares.{name}", names, words, problems)
-    passes = check_passes(table.get("passes", []), f"{key}.passes", names, query_shares, words, problems)
+    query_shares = _check_query_shares(shares, f"query_shares.{name}", names, schema, problems)
+    passes = check_passes(table.get("passes", []), f"{key}.passes", names, query_shares, schema, problems)
     if len(problems.messages) > before or loss is None:
         return None
     measured = {level: {q: s for q, s in query_shares[level].items() if s} for level in names}
     return MeasuredHistogram(
         name,
-        schemas[chosen],
+        schema,
         loss,
         exact,
         {n: level_shares[n] for n in names},
@@ -301,7 +302,7 @@ def _require_levels(
 
 
 def _check_query_shares(
-    raw: object, key: str, names: tuple[str, ...], words: Queries, problems: Problems
+    raw: object, key: str, names: tuple[str, ...], schema: HistogramSchema, problems: Problems
 ) -> dict[str, dict[str, Fraction]]:
     table = check_schema_table(raw, key, problems)
     _require_levels(table, names, key, "measures nothing; give it the shares of its queries", problems)
@@ -312,8 +313,8 @@ def _check_query_shares(
         if not by_level[level]:
             problems.add(where, "the level measures nothing; give it the shares of its queries")
         for query in by_level[level]:
-            words.check(query, f"{where}.{query}", problems)
-        for count in Counter(words.meaning(query) for query in by_level[level]).values():
+            check_query(schema, query, f"{where}.{query}", problems)
+        for count in Counter(query_meaning(schema, query) for query in by_level[level]).values():
             if count > 1:
                 problems.add(where, "a query is there twice, its names in another order; measure it once")
     return by_level

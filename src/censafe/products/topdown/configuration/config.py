@@ -236,7 +236,8 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
         )
     title = document.title(problems)
     problems.raise_if_any(document.origin)
-    warnings += invariant_warnings(histograms, names[names.index(cast(str, root)) :])
+    run = names[names.index(cast(str, root)) :]
+    warnings += [text for one in histograms if one.invariants for text in invariant_warnings(one, run)]
     return TopdownConfig(
         levels=levels,
         root=cast(str, root),

@@ -68,7 +68,12 @@ def _lines(draft: Draft) -> Iterator[str]:
     else:
         yield "# DECIDE: no column looks like areas; name the columns with their codes, and a level for each above."
         yield 'geography = ["area"]'
-    yield from _finer_areas(draft)
+    if draft.finer:  # columns that may be areas below those of the geography
+        words = " or ".join(draft.finer)
+        inside = f", each in one {draft.areas[-1]}" if draft.areas else ""
+        geography = ", ".join(map(_text, (*draft.areas, draft.finer[0])))
+        yield f"# DECIDE: {words} has many codes{inside}. If they are the lowest areas (not households or addresses): geography = [{geography}],"
+        yield f"# a level {{ name = {_text(_level_name(draft.finer[0]))} }} at the end of levels, and shares of it above."
     yield '# DECIDE: a public list of the areas, empty ones included, such as areas = "areas.csv"; or, as here, it is published exactly which areas have records.'
     yield 'areas = "records"'
     for column, name, labels in used:
@@ -76,17 +81,6 @@ def _lines(draft: Draft) -> Iterator[str]:
         yield from _rule(column, name, labels)
     for column, why in left:
         yield f"# Not read: {column.name} ({why})"
-
-
-def _finer_areas(draft: Draft) -> Iterator[str]:
-    """Columns that may be areas below those of the geography."""
-    if not draft.finer:
-        return
-    names = " or ".join(draft.finer)
-    inside = f", each in one {draft.areas[-1]}" if draft.areas else ""
-    geography = ", ".join(map(_text, (*draft.areas, draft.finer[0])))
-    yield f"# DECIDE: {names} has many codes{inside}. If they are the lowest areas (not households or addresses): geography = [{geography}],"
-    yield f"# a level {{ name = {_text(_level_name(draft.finer[0]))} }} at the end of levels, and shares of it above."
 
 
 def _attributes(
@@ -124,7 +118,11 @@ def _labels(column: DraftColumn) -> list[str]:
         labels = list(column.values)
         rest = next(word for word in (_OTHER, "other or unknown", "any other value") if word not in labels)
         return [*labels, rest] if column.rest else labels
-    return [*_band_labels(_bands(column)), *([_UNKNOWN] if column.rest else [])]
+    bands = _bands(column)
+    labels = [f"{low} to {high - 1}" for low, high in itertools.pairwise(bands)]
+    if bands[0] < 0:
+        labels[0] = "below 0"
+    return [*labels, f"{bands[-1]} and over", *([_UNKNOWN] if column.rest else [])]
 
 
 def _bands(column: DraftColumn) -> list[int]:
@@ -133,13 +131,6 @@ def _bands(column: DraftColumn) -> list[int]:
         return list(_AGES)
     powers = [10**power for power in range(1, 13) if 10**power <= column.last]
     return [*([-(10**12)] if column.negative else []), 0, *powers]
-
-
-def _band_labels(bands: Sequence[int]) -> list[str]:
-    labels = [f"{low} to {high - 1}" for low, high in itertools.pairwise(bands)]
-    if bands[0] < 0:
-        labels[0] = "below 0"
-    return [*labels, f"{bands[-1]} and over"]
 
 
 def _rule(column: DraftColumn, name: str, labels: Sequence[str]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from censafe.model.topdown.histograms import (
 )
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import check_choice, listed, value_text
-from censafe.products.topdown.configuration.schema_checks import Queries, check_entry, named_table
+from censafe.products.topdown.configuration.schema_checks import check_entry, check_query, named_table
 
 _KEYS: Final = ("query", "level", "histogram")
 
@@ -112,7 +112,7 @@ def _query(
         problems.add(f"{key}.query", 'give a query in quotes, such as "citizenship" or "age * sex"')
         return None
     before = len(problems.messages)
-    Queries(schema).check(text, f"{key}.query", problems)
+    check_query(schema, text, f"{key}.query", problems)
     if len(problems.messages) > before:
         return None
     query = schema.query(text)
@@ -185,16 +185,8 @@ def crossing(queries: Sequence[CellQuery], *, facilities: bool) -> bool:
     return facilities or not any(all(one.refines(other) for other in queries) for one in queries)
 
 
-def invariant_warnings(histograms: Sequence[MeasuredHistogram], levels: Sequence[str]) -> tuple[str, ...]:
-    """Where exact answers leave nothing to protect, and budget that buys nothing beside them.
-
-    Args:
-        levels: of the run, root first.
-    """
-    return tuple(text for one in histograms if one.invariants for text in _warnings(one, levels))
-
-
-def _warnings(histogram: MeasuredHistogram, levels: Sequence[str]) -> Iterator[str]:
+def invariant_warnings(histogram: MeasuredHistogram, levels: Sequence[str]) -> Iterator[str]:
+    """Where exact answers leave nothing to protect, and budget that buys nothing beside them, at the levels of the run, root first."""
     schema, lowest = histogram.schema, levels[-1]
     key = f"invariants of {histogram.name}"
     for level in reversed(levels):

@@ -22,8 +22,8 @@ from censafe.model.topdown.histograms import (
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import check_choice
 from censafe.products.topdown.configuration.schema_checks import (
-    Queries,
     check_entry,
+    check_query,
     check_schema_table,
     named_table,
     schema_text,
@@ -342,7 +342,6 @@ def _own_outputs(
 ) -> OutputLayout | None:
     key = f"outputs.{histogram.name}"
     entry, before = check_entry(raw, key, _OWN_KEYS, problems), len(problems.messages)
-    words = Queries(histogram.schema)
     files, report, queries = (entry.get(noun, []) for noun in ("microdata", "report", "intervals"))
     title = entry.get("title", OutputLayout.title)
     pairs = isinstance(report, list) and all(isinstance(one, list) and len(one) == 2 for one in report)
@@ -357,7 +356,7 @@ def _own_outputs(
         known = tuple(one for one, layout in layouts.items() if layout.schema is histogram.schema)
         check_choice(name, f"{key}.microdata", known, problems)
     for query in (*queries, *(one for one, _ in report)):
-        words.check(query, key, problems)
+        check_query(histogram.schema, query, key, problems)
     if len(problems.messages) > before:
         return None
     layout = {name: entry[name] for name in ("microdata", "intervals", "report", "title") if name in entry}

@@ -285,31 +285,18 @@ def _check_numbers(raw: object, key: str, levels: int, problems: Problems) -> tu
     return read
 
 
-class Queries:
-    """Queries of one schema, each looked at once."""
+def check_query(schema: HistogramSchema, text: str, key: str, problems: Problems) -> None:
+    """Note a query that cannot be measured."""
+    try:
+        schema.query(text)
+    except ValueError as error:
+        problems.add(key, str(error))
 
-    def __init__(self, schema: HistogramSchema) -> None:
-        self._schema = schema
-        self._wrong: dict[str, str] = {}
 
-    def check(self, text: str, key: str, problems: Problems) -> None:
-        """Note a query that cannot be measured."""
-        if text not in self._wrong:
-            try:
-                self._schema.query(text)
-            except ValueError as error:
-                self._wrong[text] = str(error)
-            else:
-                self._wrong[text] = ""
-        if self._wrong[text]:
-            problems.add(key, self._wrong[text])
-
-    def meaning(self, text: str) -> frozenset[str]:
-        """What a query keeps, however it is written."""
-        names = frozenset(name.strip() for name in text.split("*"))
-        if names == {"detailed"}:
-            return frozenset(self._schema.schema.names)
-        return names
+def query_meaning(schema: HistogramSchema, text: str) -> frozenset[str]:
+    """What a query keeps, however it is written."""
+    names = frozenset(name.strip() for name in text.split("*"))
+    return frozenset(schema.schema.names) if names == {"detailed"} else names
 
 
 def check_passes(
@@ -317,7 +304,7 @@ def check_passes(
     key: str,
     names: tuple[str, ...],
     shares: Mapping[str, Mapping[str, Fraction]],
-    words: Queries,
+    schema: HistogramSchema,
     problems: Problems,
 ) -> dict[str, Passes]:
     """Passes by level; a level that no entry names gets one pass with all its queries."""
@@ -328,8 +315,8 @@ def check_passes(
     for position, item in enumerate(raw):
         where = f"{key}[{position}]"
         table = check_entry(item, where, ("levels", "l2", "rounding"), problems)
-        l2 = _check_pass_list(table.get("l2"), f"{where}.l2", words, problems)
-        rounding = _check_pass_list(table.get("rounding"), f"{where}.rounding", words, problems)
+        l2 = _check_pass_list(table.get("l2"), f"{where}.l2", schema, problems)
+        rounding = _check_pass_list(table.get("rounding"), f"{where}.rounding", schema, problems)
         if len(l2) != len(rounding):
             problems.add(where, "l2 and rounding must have the same number of outer passes")
         levels = table.get("levels")
@@ -341,9 +328,9 @@ def check_passes(
                 problems.add(f"{where}.levels", f"{name} has passes already; name every level once")
             passes[name] = Passes(l2, rounding)
             # a measured query that is in no pass would be paid for and never used
-            named = {words.meaning(text) for inner in l2 for group in inner for text in group}
+            named = {query_meaning(schema, text) for inner in l2 for group in inner for text in group}
             own = shares.get(name, {}).items()
-            missing = [query for query, share in own if share and words.meaning(query) not in named]
+            missing = [query for query, share in own if share and query_meaning(schema, query) not in named]
             if missing and l2:
                 problems.add(
                     f"{where}.l2", f"{listed(missing)} is measured at {name} and in no pass; add it to one"
@@ -356,7 +343,7 @@ def check_passes(
     }
 
 
-def _check_pass_list(raw: object, key: str, words: Queries, problems: Problems) -> PassList:
+def _check_pass_list(raw: object, key: str, schema: HistogramSchema, problems: Problems) -> PassList:
     good = isinstance(raw, list) and bool(raw)
     outer = raw if isinstance(raw, list) else []
     good &= all(isinstance(inner, list) and inner for inner in outer)
@@ -366,5 +353,5 @@ def _check_pass_list(raw: object, key: str, words: Queries, problems: Problems) 
         problems.add(key, 'give outer passes of inner passes of queries, such as [[["total"], ["detailed"]]]')
         return ()
     for text in dict.fromkeys(text for group in queries for text in group):
-        words.check(text, key, problems)
+        check_query(schema, text, key, problems)
     return tuple(tuple(tuple(group) for group in inner) for inner in outer)

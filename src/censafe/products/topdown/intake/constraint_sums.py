@@ -37,7 +37,21 @@ def constraint_sums(histogram: MeasuredHistogram, known: KnownBlocks) -> ExactSu
     """
     equations = block_equations(histogram, known, stack=True)
     label, rows = _classes(histogram, equations)
-    blocks = _blocks(known.spine, rows)
+    short = np.unique(rows.block[rows.records < 0])
+    if len(short):
+        raise DataError(
+            f"published results: {len(short)} blocks have fewer records in all than in a part, such as "
+            f"{named_blocks(known.spine, short)}; fix: give the results that were published of these records"
+        )
+    order = np.lexsort((rows.group, rows.block))
+    order = order[rows.records[order] > 0]
+    pointer = np.searchsorted(rows.block[order], np.arange(known.spine.leaf.nodes + 1))
+    blocks = SparseLevel(
+        known.spine.leaf.geounits,
+        pointer.astype(np.int64),
+        rows.group[order].astype(np.int32),
+        rows.records[order].astype(np.int32),
+    )
     require_agreement(known.spine, label, blocks, equations)
     require_totals(histogram, known, blocks)
     bounds = [one for one in constraints_on(histogram) if one.relation != "="]
@@ -116,24 +130,6 @@ def _by_difference(
 
 def _joined(rows: list[BlockRows]) -> BlockRows:
     return BlockRows(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
-
-
-def _blocks(spine: Spine, rows: BlockRows) -> SparseLevel:
-    short = np.unique(rows.block[rows.records < 0])
-    if len(short):
-        raise DataError(
-            f"published results: {len(short)} blocks have fewer records in all than in a part, such as "
-            f"{named_blocks(spine, short)}; fix: give the results that were published of these records"
-        )
-    order = np.lexsort((rows.group, rows.block))
-    order = order[rows.records[order] > 0]
-    pointer = np.searchsorted(rows.block[order], np.arange(spine.leaf.nodes + 1))
-    return SparseLevel(
-        spine.leaf.geounits,
-        pointer.astype(np.int64),
-        rows.group[order].astype(np.int32),
-        rows.records[order].astype(np.int32),
-    )
 
 
 def require_agreement(
