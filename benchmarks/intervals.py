@@ -51,7 +51,7 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.folder import stored_files
 from censafe.products.topdown.intake.intake import BlockIntake, Loaded
-from censafe.products.topdown.intervals.intervals import IntervalQuery, chosen_queries, counts_of
+from censafe.products.topdown.intervals import IntervalQuery, chosen_queries, counts_of
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestMeasurementStore, further_runs, rehearse

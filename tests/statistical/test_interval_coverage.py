@@ -20,7 +20,7 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.folder import stored_files
 from censafe.products.topdown.intake.intake import BlockIntake
-from censafe.products.topdown.intervals.intervals import chosen_queries, counts_of
+from censafe.products.topdown.intervals import chosen_queries, counts_of
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestMeasurementStore

@@ -17,9 +17,8 @@ from censafe.cli import root
 from censafe.model import Definition
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.topdown.census_tables.card import write_card
-from censafe.products.topdown.census_tables.card_contents import census_contents
 from censafe.products.topdown.census_tables.card_values import CardTable, CardValues
-from censafe.products.topdown.census_tables.definitions import CARD_TABLES, census_tables
+from censafe.products.topdown.census_tables.definitions import CARD_TABLES, census_contents, census_tables
 from censafe.products.topdown.census_tables.shapes import AreaShapes
 from censafe.publication.certificate.anonymity import (
     ExactFigures,

@@ -21,8 +21,7 @@ from censafe.model import (
 )
 from censafe.model.measurements import PublishedQuery
 from censafe.model.plan import NoiseSource
-from censafe.publication.certificate.page import write_certificate
-from censafe.publication.certificate.statement import CertificateInput, CheckGroup
+from censafe.publication.certificate.page import CertificateInput, CheckGroup, write_certificate
 from censafe.publication.certificate.tables import TableContents
 from censafe.publication.manifest import ConfigRecord, LedgerRecord, Manifest, PartRecord
 from censafe.publication.tables.bureau import DerivedTable, TableLayout

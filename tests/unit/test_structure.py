@@ -20,7 +20,7 @@ NAMED = (
     "attack/reconstruction/", "attack/results", "attack/study", "attack/tables", "cli/", "estimation/", "evaluation/areas",
     "evaluation/loss/", "evaluation/outputs", "evaluation/pages/", "evaluation/pairs/", "evaluation/summary/", "evaluation/tables/",
     "geography/", "lazy", "model/", "planning/",
-    "population/", "results/districts", "results/forms", "results/histogram_files", "results/measurements/", "results/source", "results/summary", "results/table_files",
+    "population/", "results/districts", "results/histogram_files", "results/measurements/", "results/source", "results/summary", "results/table_files",
     "privacy/", "products/configuration/", "products/detailed/", "products/phsafe/", "products/run/",
     "products/topdown/census_tables/", "products/topdown/configuration/", "products/topdown/intake/", "products/topdown/public/",
     "publication/certificate/", "publication/groups/", "publication/intervals", "publication/measurements/", "publication/microdata/",

@@ -62,7 +62,7 @@ def test_writers_of_results_ask_before_they_write() -> None:
 
 
 def test_the_statement_of_a_certificate_asks_too() -> None:
-    own = functions()["certificate/statement.py"]
+    own = functions()["certificate/page.py"]
     assert [name for name in own if "require_publishable" in reached(name, own)]
 
 

@@ -22,7 +22,6 @@ from censafe.population.blocks.imputation import RULE, imputed_cells
 from censafe.products.topdown.census_tables.microdata_source import census_forms
 from censafe.products.topdown.configuration.outputs import microdata_layouts
 from censafe.results.districts import is_district_microdata, read_district_microdata
-from censafe.results.forms import nearest_form
 from censafe.results.histogram_files import (
     BlockCells,
     is_unit_table,
@@ -31,7 +30,7 @@ from censafe.results.histogram_files import (
     read_unit_table,
 )
 from censafe.results.microdata import MicrodataRows, shows_cells
-from censafe.results.source import PublishedSource, recognize
+from censafe.results.source import PublishedSource, nearest_form, recognize
 from censafe.results.summary import AreaTables
 
 _LARGEST: Final = 2**31 - 1

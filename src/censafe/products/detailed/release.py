@@ -21,8 +21,7 @@ from censafe.products.detailed.plan import published_from
 from censafe.products.detailed.tables import tables_of
 from censafe.products.run.folder import FILES, MeasuredRun
 from censafe.products.run.options import write_names
-from censafe.publication.certificate.page import write_certificate
-from censafe.publication.certificate.statement import CertificateInput, CheckGroup
+from censafe.publication.certificate.page import CertificateInput, CheckGroup, write_certificate
 from censafe.publication.groups.certificate import GroupContents
 from censafe.publication.groups.check import check_group_measurements, check_group_tables
 from censafe.publication.groups.tables import (

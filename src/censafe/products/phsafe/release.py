@@ -12,8 +12,7 @@ from censafe.geography.regions import states
 from censafe.model import Measurements, PublishedQuery
 from censafe.products.phsafe.definitions import phsafe_definitions, published_queries
 from censafe.products.run.folder import FILES, MeasuredRun
-from censafe.publication.certificate.page import write_certificate
-from censafe.publication.certificate.statement import CertificateInput, CheckGroup
+from censafe.publication.certificate.page import CertificateInput, CheckGroup, write_certificate
 from censafe.publication.certificate.tables import TableContents
 from censafe.publication.manifest import Manifest
 from censafe.publication.stamps import Stamp

@@ -32,7 +32,7 @@ from censafe.products.run.scratch import private_scratch
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.reading import level_digits
 from censafe.products.topdown.intake.facts import declared_totals, public_facts, run_spine
-from censafe.products.topdown.intervals.intervals import chosen_queries
+from censafe.products.topdown.intervals import chosen_queries
 from censafe.products.topdown.plan import exact_levels, workloads
 
 

@@ -33,7 +33,7 @@ from censafe.products.topdown.intake.constraint_sums import constraint_sums, req
 from censafe.products.topdown.intake.equations import BlockRows, follows_stack, has_exact_sums, known_blocks
 from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.plan import LevelWorkload, workloads
-from censafe.products.topdown.relations.blocks import RelatedBlocks, following, require_housing_units
+from censafe.products.topdown.relations import RelatedBlocks, following, require_housing_units
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.certificate.levels import LevelFacts
 

@@ -28,7 +28,7 @@ from censafe.products.topdown.folder import (
     read_facts,
 )
 from censafe.products.topdown.intake.results import open_results, require_same_use
-from censafe.products.topdown.intervals.intervals import IntervalSource, write_intervals
+from censafe.products.topdown.intervals import IntervalSource, write_intervals
 from censafe.products.topdown.plan import LevelWorkload, configuration_of_run, workloads
 from censafe.products.topdown.release import AFTERWARDS, TopdownRelease, publish
 from censafe.products.topdown.table_estimates.choice import table_choice

@@ -38,8 +38,7 @@ from censafe.products.topdown.readings import loss_readings
 from censafe.publication.atomic import atomic_text, move_into_place
 from censafe.publication.certificate.anonymity import ExactFigures, anonymity_values
 from censafe.publication.certificate.levels import LevelEstimates
-from censafe.publication.certificate.page import write_certificate
-from censafe.publication.certificate.statement import CertificateInput, CheckGroup
+from censafe.publication.certificate.page import CertificateInput, CheckGroup, write_certificate
 from censafe.publication.intervals import INTERVAL_FILES
 from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
 

@@ -8,8 +8,12 @@ from censafe.errors import CheckError, ReleaseError
 from censafe.model import Definition, Neighbors, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.model.plan import NoiseSource
 from censafe.publication.certificate.levels import LevelEstimates, LevelFacts
-from censafe.publication.certificate.page import certificate_page, write_certificate
-from censafe.publication.certificate.statement import CertificateInput, certificate_document
+from censafe.publication.certificate.page import (
+    CertificateInput,
+    certificate_document,
+    certificate_page,
+    write_certificate,
+)
 from support.publication import certificate_input, written_certificate
 
 LEVELS = {"State": 1, "Block": 40}

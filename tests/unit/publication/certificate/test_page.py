@@ -10,8 +10,7 @@ import pytest
 from censafe.errors import CheckError, ReleaseError
 from censafe.model import Definition
 from censafe.model.bounds import upper
-from censafe.publication.certificate.page import write_certificate
-from censafe.publication.certificate.statement import CheckGroup, certificate_document
+from censafe.publication.certificate.page import CheckGroup, certificate_document, write_certificate
 from support.publication import make_certificate_input, make_plan
 
 _VOID = {"meta", "br", "wbr", "hr", "img", "link", "input"}

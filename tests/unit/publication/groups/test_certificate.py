@@ -11,8 +11,7 @@ from censafe.errors import CheckError, ReleaseError
 from censafe.estimation.detailed.area_classes import AreaClasses
 from censafe.estimation.detailed.coterminous import coterminous
 from censafe.model.plan import NoiseSource
-from censafe.publication.certificate.page import write_certificate
-from censafe.publication.certificate.statement import CertificateInput
+from censafe.publication.certificate.page import CertificateInput, write_certificate
 from censafe.publication.groups.certificate import GroupContents
 from censafe.publication.groups.tables import write_coterminous_report
 from censafe.publication.manifest import (

@@ -14,7 +14,7 @@ from censafe.errors import UsageError
 from censafe.model.cells.counting import AreaBlocks
 from censafe.model.cells.lines import CensusTable
 from censafe.model.entries import nearest
-from censafe.products.topdown.census_tables.card_contents import CardContents
+from censafe.products.topdown.census_tables.definitions import CardContents
 from censafe.products.topdown.census_tables.intervals import (
     ReplicatedSource,
     open_replicates,

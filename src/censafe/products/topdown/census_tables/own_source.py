@@ -19,7 +19,7 @@ from censafe.model.cells.lines import CensusTable, query_table
 from censafe.model.entries import nearest
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.products.topdown.census_tables.card_contents import CardContents, CardSection
+from censafe.products.topdown.census_tables.definitions import CardContents, CardSection
 from censafe.products.topdown.census_tables.source import Geography, TableSource
 from censafe.products.topdown.configuration.layout import level_rules
 from censafe.products.topdown.configuration.outputs import interval_queries

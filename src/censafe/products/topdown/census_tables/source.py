@@ -24,8 +24,13 @@ from censafe.model.entries import nearest
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.products.topdown.census_tables.card_contents import CardContents, census_contents
-from censafe.products.topdown.census_tables.definitions import SCHEMAS, census_tables, table_named
+from censafe.products.topdown.census_tables.definitions import (
+    SCHEMAS,
+    CardContents,
+    census_contents,
+    census_tables,
+    table_named,
+)
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.folder import ESTIMATES, GEOGRAPHY
 from censafe.publication.manifest import read_manifest

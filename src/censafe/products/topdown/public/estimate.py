@@ -50,11 +50,10 @@ from censafe.products.topdown.intake.results import (
     PublishedResult,
     open_results,
 )
-from censafe.products.topdown.intervals.intervals import IntervalSource, write_intervals
+from censafe.products.topdown.intervals import IntervalSource, write_intervals
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.public.file_answers import estimate_constrained_run
-from censafe.products.topdown.public.files import FilesRun, open_files
-from censafe.products.topdown.public.stated import require_right_sides
+from censafe.products.topdown.public.files import FilesRun, open_files, require_right_sides
 from censafe.products.topdown.release import TopdownRelease, publish
 from censafe.publication.atomic import sha256_path
 from censafe.publication.manifest import FROM_FILES, ConfigRecord, Manifest, software_versions

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import DataError
+from censafe.errors import DataError, UsageError
 from censafe.estimation.topdown.levels.facts import (
     DeclaredTotals,
     PublicFacts,
@@ -23,7 +23,14 @@ from censafe.geography.geocodes import ALPHABETS, pack_characters
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.tree import LevelRule, Spine, SpineLevel, Subtree, build_spine, subtrees
 from censafe.model import NoiseLaw, QueryPlan
-from censafe.model.topdown.histograms import MeasuredHistogram, PublishedAnswers, constraints_on
+from censafe.model.topdown.histograms import (
+    FacilityCounts,
+    HistogramSchema,
+    LinearConstraint,
+    MeasuredHistogram,
+    PublishedAnswers,
+    constraints_on,
+)
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -32,24 +39,20 @@ from censafe.products.topdown.folder import GEOGRAPHY, STATE, group_totals
 from censafe.products.topdown.intake.equations import BlockRows, has_exact_sums
 from censafe.products.topdown.measuring import full_shape
 from censafe.products.topdown.plan import LevelWorkload, exact_levels, histogram_part, workloads
-from censafe.products.topdown.public.stated import (
-    bounded_facilities,
-    list_stated,
-    require_facilities,
-    stated_facilities,
-    stated_right_sides,
-)
 from censafe.publication.measurements.geography import ExactTotal, read_geography
 from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
 from censafe.results.measurements.chosen import AnswerIndex, index_answers
 from censafe.results.measurements.files import LevelFiles, level_files
 from censafe.results.measurements.level import read_answers
-from censafe.results.measurements.listing import ListedLevel, texts
+from censafe.results.measurements.listing import ListedLevel, list_level, texts
 from censafe.results.measurements.rows import locate_rows
 
 _BLOCK_DIGITS: Final = 16
 
-_STATE: Final = "State"
+_ALL_LEVELS: Final = "get the files of all levels of one product"
+_ONE_PRODUCT: Final = "name files and configuration of one product"
+_NAMED: Final = 5
+_TOTAL: Final = "total"
 _Codes = NDArray[np.uint8]
 
 
@@ -160,7 +163,7 @@ def spine_above_blocks(geounits: Sequence[_Codes], rules: Sequence[LevelRule], f
     """
     spine = _tree(geounits, rules, folder)
     names = [rule.name for rule in rules]
-    depth = names.index(_STATE) if _STATE in names else None
+    depth = names.index(STATE) if STATE in names else None
     if depth is None or geounits[depth].shape[1] != rules[depth].digits + 1:
         return RunSpine("files", spine, spine, None, {})
     rule, leaf = rules[depth], geounits[-1]
@@ -187,7 +190,8 @@ def _tree(geounits: Sequence[_Codes], rules: Sequence[LevelRule], folder: Path) 
         if depth + 1 < len(geounits):
             edges = np.searchsorted(parents[depth + 1], np.arange(len(codes) + 1)).astype(np.int64)
             childless = codes[np.diff(edges) == 0]
-            _refuse(rules[depth + 1], childless, f"no geounit lies in those of level {rule.name}", folder)
+            what = f"no geounit lies in those of level {rule.name}"
+            _refuse(rules[depth + 1].name, folder, childless, what)
         levels.append(_level(codes, rule, parents[depth], edges, folder))
     return Spine(tuple(levels))
 
@@ -200,8 +204,7 @@ def _parents(
     width, parent = above.shape[1], np.full(len(codes), -1, np.int64)
     if width <= codes.shape[1]:
         locate_rows(np.ascontiguousarray(above), np.ascontiguousarray(codes[:, :width]), parent)
-    what = "codes begin with that of no geounit of the level above"
-    _refuse(rule, codes[parent < 0], what, folder)
+    _refuse(rule.name, folder, codes[parent < 0], "codes begin with that of no geounit of the level above")
     return parent.astype(np.int32)
 
 
@@ -224,19 +227,173 @@ def _level(
 
 def _numbers(codes: _Codes, first: int, last: int, rule: LevelRule, folder: Path) -> NDArray[np.int64]:
     numbers = pack_characters(codes[:, first:last], rule.alphabet)
-    _refuse(rule, codes[numbers < 0], "codes have other characters than the configuration says", folder)
+    what = "codes have other characters than the configuration says"
+    _refuse(rule.name, folder, codes[numbers < 0], what)
     return numbers
 
 
-def _refuse(rule: LevelRule, wrong: _Codes, what: str, folder: Path) -> None:
+def _refuse(level: str, folder: Path, wrong: _Codes, what: str, fix: str = _ALL_LEVELS) -> None:
     if len(wrong):
         raise DataError(
-            f"level {rule.name}, {folder}: {what} ({len(wrong)} geounits), such as {', '.join(texts(wrong[:_NAMED]).tolist())}; fix: "
-            "get the files of all levels of one product"
+            f"level {level}, {folder}: {what} ({len(wrong)} geounits), such as {', '.join(texts(wrong[:_NAMED]).tolist())}; fix: {fix}"
         )
 
 
 _KINDS: Final = 8
+
+
+def list_stated(load: LevelWorkload, files: LevelFiles, config: TopdownConfig) -> ListedLevel:
+    """The geounits of a level and those exact figures that an estimate uses.
+
+    Of a histogram that is held to other results these are totals and, of the blocks, its facilities and published sums.
+    """
+    if not has_exact_sums(load.histogram):
+        return list_level(files)
+    if load.level.name != config.run_levels[-1].name:
+        return list_level(files, (_TOTAL,))
+    counted = (one.name for one in load.histogram.constraints if isinstance(one.right, FacilityCounts))
+    published = (one.name for one in load.histogram.constraints if isinstance(one.right, PublishedAnswers))
+    return list_level(files, (_TOTAL, *counted), tuple(published))
+
+
+def bounded_facilities(schema: HistogramSchema, blocks: ListedLevel) -> NDArray[np.int64]:
+    """Counts of units from the bounds of the persons in them; a block has no total beside them."""
+    rule = schema.facilities
+    if rule is None:
+        raise ValueError("the schema has no facilities")
+    names = [f"{rule.attribute}_total_{side}" for side in ("lb", "ub")]
+    for name in names:
+        if name not in blocks.constraints or blocks.constraints[name].values.shape[1] != len(rule.minimum):
+            raise DataError(
+                f"level {blocks.name}, {blocks.folder}: there is no constraint {name}_con with {len(rule.minimum)} figures, which says "
+                "where group quarters are; fix: get the files again"
+            )
+    lower, upper = (blocks.constraints[name].values.astype(np.int64) for name in names)
+    counts: NDArray[np.int64] = upper // np.asarray(rule.largest, np.int64)
+    wrong = (
+        (counts * np.asarray(rule.largest) != upper)
+        | (counts * np.asarray(rule.minimum) != lower)
+        | (counts < 0)
+    )
+    _refuse(
+        blocks.name,
+        blocks.folder,
+        blocks.codes[wrong.any(axis=1)],
+        "bounds that are not multiples of those of one unit",
+        _ONE_PRODUCT,
+    )
+    return counts
+
+
+def stated_facilities(config: TopdownConfig, listed: Mapping[str, ListedLevel]) -> NDArray[np.int64] | None:
+    """Counts of facilities by kind in every block, from the bounds that the files state of the records in them."""
+    known: dict[int, NDArray[np.int64]] = {}
+    kinds = 0
+    for histogram in config.histograms:
+        blocks = listed[histogram_part(histogram, config.run_levels[-1])]
+        for one in histogram.constraints:
+            if not isinstance(one.right, FacilityCounts):
+                continue
+            kinds = max(kinds, len(one.right.each))
+            if one.name not in blocks.constraints:
+                continue
+            for kind, counts in _facility_counts(one, one.right.each, blocks).items():
+                before = known.setdefault(kind, counts)
+                wrong = before != counts
+                _refuse(
+                    blocks.name,
+                    blocks.folder,
+                    blocks.codes[wrong],
+                    f"{one.name}: other counts of facilities than another constraint",
+                    _ONE_PRODUCT,
+                )
+    if not kinds or len(known) < kinds:
+        return None
+    return np.stack([known[kind] for kind in range(kinds)], axis=1)
+
+
+def _facility_counts(
+    one: LinearConstraint, each: tuple[int, ...], blocks: ListedLevel
+) -> dict[int, NDArray[np.int64]]:
+    """Facilities of every kind that counts for something."""
+    values = blocks.constraints[one.name].values.astype(np.int64)
+    if values.shape[1] != len(each):
+        raise DataError(
+            f"level {blocks.name}, {blocks.folder}: {one.name} has {values.shape[1]} figures; allowed: {len(each)}, one for each kind; fix: "
+            "name files and configuration of one product"
+        )
+    facilities = {}
+    for kind, one_unit in enumerate(each):
+        if one_unit:
+            counts = values[:, kind] // one_unit
+            wrong = (counts * one_unit != values[:, kind]) | (counts < 0)
+            _refuse(
+                blocks.name,
+                blocks.folder,
+                blocks.codes[wrong],
+                f"{one.name}: figures that are not multiples of those of one facility",
+                _ONE_PRODUCT,
+            )
+            facilities[kind] = counts
+    return facilities
+
+
+def require_facilities(config: TopdownConfig, counts: NDArray[np.int64] | None, folder: Path) -> None:
+    """Refuse files that do not tell which facilities every block has, where constraints need them."""
+    needed = [
+        f"{one.name}_con of {histogram.name}"
+        for histogram in config.histograms
+        for one in histogram.constraints
+        if isinstance(one.right, FacilityCounts)
+    ]
+    if needed and counts is None:
+        raise DataError(
+            f"{folder}: the files do not tell how many housing units and group quarters of every kind each {config.run_levels[-1].name} has; "
+            f"allowed: the constraints {', '.join(needed)}, or geography.parquet of a run; fix: get the files again with their constraints"
+        )
+
+
+def stated_right_sides(
+    config: TopdownConfig, listed: Mapping[str, ListedLevel]
+) -> dict[tuple[str, str], BlockRows]:
+    """Sums of published results that the files state of their blocks, by histogram and constraint."""
+    sides = {}
+    for histogram in config.histograms:
+        blocks = listed[histogram_part(histogram, config.run_levels[-1])]
+        for one in histogram.constraints:
+            stated = blocks.sparse.get(one.name)
+            if stated is None:
+                continue
+            groups = int(histogram.schema.grouped(one.groups).label.max()) + 1
+            if stated.figures != groups:
+                raise DataError(
+                    f"level {blocks.name}, {blocks.folder}: {one.name} has {stated.figures} figures; allowed: {groups}, one for each group of "
+                    f"{one.groups.query}; fix: name files and configuration of one product"
+                )
+            wrong = np.zeros(blocks.nodes, np.bool_)
+            wrong[stated.node[stated.value < 0]] = True
+            _refuse(
+                blocks.name, blocks.folder, blocks.codes[wrong], f"{one.name}: negative counts", _ONE_PRODUCT
+            )
+            sides[histogram.name, one.name] = BlockRows(stated.node, stated.place, stated.value)
+    return sides
+
+
+def require_right_sides(
+    config: TopdownConfig, stated: Mapping[tuple[str, str], BlockRows], results: Mapping[str, Path]
+) -> None:
+    """Refuse an estimate whose published sums are neither in the files nor in a result that was named."""
+    missing: dict[str, list[str]] = {}
+    for histogram in config.histograms:
+        for one in histogram.constraints:
+            if isinstance(one.right, PublishedAnswers) and (histogram.name, one.name) not in stated:
+                missing.setdefault(one.right.result, []).append(f"{one.name}_con of {histogram.name}")
+    for name, sums in missing.items():
+        if name not in results:
+            raise UsageError(
+                f"the measurement files do not state {', '.join(sums)}, to which the estimate is held; fix: name the published result {name} by "
+                "`results`: its run folder, or a folder with its microdata"
+            )
 
 
 def facilities_of_files(
@@ -359,7 +516,6 @@ def stated_totals(
     return ()
 
 
-_NAMED: Final = 5
 _INNER: Final = 16  # digits of a level that no geocode holds
 _CLOSE: Final = 1e-9
 _FEW: Final = 64

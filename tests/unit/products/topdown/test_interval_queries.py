@@ -6,7 +6,7 @@ import pytest
 from censafe.errors import UsageError
 from censafe.model import SparseLevel
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.intervals.intervals import chosen_queries
+from censafe.products.topdown.intervals import chosen_queries
 from censafe.products.topdown.labels import item_words
 from support.pl94_items import NAMES, items_of
 

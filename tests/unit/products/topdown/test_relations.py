@@ -10,7 +10,7 @@ from censafe.geography.spines.tree import PL94_PR, LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
-from censafe.products.topdown.relations.blocks import (
+from censafe.products.topdown.relations import (
     following,
     inside,
     related_cells,

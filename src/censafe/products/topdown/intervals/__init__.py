@@ -1,1 +1,0 @@
-"""Unbiased estimates with intervals for the areas and queries of a TopDown run."""

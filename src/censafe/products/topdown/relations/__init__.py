@@ -1,1 +1,0 @@
-"""Persons and households of the DHC that fit: which relations hold between them, as data, and their blocks made to keep them."""
