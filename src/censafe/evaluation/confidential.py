@@ -22,7 +22,6 @@ from censafe.products.run.folder import RunFolder
 from censafe.publication.atomic import (
     WORK,
     atomic_bytes,
-    atomic_folder,
     atomic_text,
     remove_partials,
     storage_errors,
@@ -139,15 +138,6 @@ def _remove_all(out: Path) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
-
-
-@contextmanager
-def confidential_tables(folder: Path) -> Iterator[Path]:
-    """A temporary folder that becomes ``folder`` when the block ends, every folder in it stamped."""
-    with atomic_folder(folder) as temporary:
-        yield temporary
-        for place in (temporary, *(path for path in temporary.rglob("*") if path.is_dir())):
-            (place / STAMP_FILE).write_text(STAMP, encoding="utf-8")
 
 
 def write_report_rows(path: Path, kind: type[DataclassInstance], rows: Sequence[Any]) -> None:

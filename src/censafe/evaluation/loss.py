@@ -351,7 +351,13 @@ def epl_summary(
         rows: list[dict[str, Any]] = [keys | {"value": value, "reason": reason}]
     else:
         rows = []
-        counts = _bootstrap(residuals, replicates, seed)
+        counts = residuals.counts[None].astype(np.float64)
+        if residuals.by_group is not None and replicates:  # replicates draw groups of areas with replacement
+            groups = len(residuals.by_group)
+            chances = np.full(groups, 1 / groups)
+            weights = np.random.default_rng(seed).multinomial(groups, chances, size=replicates)
+            drawn = weights.astype(np.float64) @ residuals.by_group.astype(np.float64)
+            counts = np.concatenate([counts, drawn])
         deviation = bandwidth_factor * residuals.tally.deviation
         for name, estimate in _estimates(residuals, counts, deviation, n_min):
             rows += _statistics(name, estimate)
@@ -417,17 +423,6 @@ def _statistics(name: str, estimate: LossEstimate) -> list[dict[str, Any]]:
     return rows
 
 
-def _bootstrap(residuals: Residuals, replicates: int, seed: int) -> NDArray[np.float64]:
-    """Counts of the sample and of replicates that draw groups of areas with replacement."""
-    own = residuals.counts[None].astype(np.float64)
-    if residuals.by_group is None or not replicates:
-        return own
-    groups = len(residuals.by_group)
-    rng = np.random.default_rng(seed)
-    weights = rng.multinomial(groups, np.full(groups, 1 / groups), size=replicates).astype(np.float64)
-    return np.concatenate([own, weights @ residuals.by_group.astype(np.float64)])
-
-
 def _corrected(residuals: Residuals, n_min: int) -> str:
     """Whole residuals where at least half of all lie at values with enough of them; the kernel otherwise.
 
@@ -469,7 +464,12 @@ def noise_law_masses(law: NoiseLaw, added: int = 1) -> tuple[NDArray[np.int64], 
         1.841347
         18.413472
     """
-    k, mass = _one_draw(law)
+    size = float(law.parameter)
+    gaussian = law.kind == "gaussian"
+    reach = int(np.ceil(_FAR * np.sqrt(size) if gaussian else 45 * size)) + 2  # tails below 1e-18 are cut off
+    k = np.arange(-reach, reach + 1)
+    mass = np.exp(-(k * k / (2 * size) if gaussian else np.abs(k) / size))
+    mass /= mass.sum()
     if added == 1:
         return k, mass
     deviation = float(np.sqrt(added * (mass * k.astype(float) ** 2).sum()))
@@ -481,16 +481,6 @@ def noise_law_masses(law: NoiseLaw, added: int = 1) -> tuple[NDArray[np.int64], 
     wide = np.arange(-reach, reach + 1)
     chances = np.maximum(summed[wide], 0.0)
     return wide, chances / chances.sum()
-
-
-def _one_draw(law: NoiseLaw) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The same of one draw, tails below 1e-18 cut off."""
-    size = float(law.parameter)
-    reach = int(np.ceil(_FAR * np.sqrt(size))) + 2 if law.kind == "gaussian" else int(np.ceil(45 * size)) + 2
-    k = np.arange(-reach, reach + 1)
-    exponent = k * k / (2 * size) if law.kind == "gaussian" else np.abs(k) / size
-    mass = np.exp(-exponent)
-    return k, mass / mass.sum()
 
 
 def calibrate(

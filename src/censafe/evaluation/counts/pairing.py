@@ -170,26 +170,19 @@ def _of_tables(source: PublishedSource, tables: AreaTables, schema: HistogramSch
                 f"{path.name}: {number:,} blocks have {words} in {name}; allowed: items 1 to {TABLE_ITEMS[name]} of every block"
             )
     codes = areas.codes[order].astype(np.int64)
-    counts = {name: own.astype(np.int32) for name, own in values.items()}
-    return BlockCells(path.name, "", codes, *_cells_of_tables(path, counts, schema))
-
-
-def _cells_of_tables(
-    path: Path, tables: dict[str, NDArray[np.int32]], schema: HistogramSchema
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Block, cell and count of every row, each of shape (rows,)."""
+    tables_of_block = {name: own.astype(np.int32) for name, own in values.items()}
     if schema.record is ProtectedUnit.HOUSEHOLD:
-        blocks = len(tables["H1"])
-        counts = tables["H1"][:, [2, 1]].reshape(-1).astype(np.int64)
-        return np.repeat(np.arange(blocks), 2), np.tile([0, 1], blocks), counts
-    keys, counts, failed = imputed_cells(tables)
+        counts = tables_of_block["H1"][:, [2, 1]].reshape(-1).astype(np.int64)
+        blocks = np.arange(len(codes))
+        return BlockCells(path.name, "", codes, np.repeat(blocks, 2), np.tile([0, 1], len(codes)), counts)
+    keys, counts, failed = imputed_cells(tables_of_block)
     negative = int((counts < 0).sum())
     if failed or negative:
         raise DataError(
             f"{path.name}: tables of {failed or negative} blocks do not fit each other; allowed: P4 within P2 and P3, both within P1, "
             "and group quarters of P5 that fit P1 and P3; fix: copy the file again"
         )
-    return *np.divmod(keys, schema.schema.cells), counts
+    return BlockCells(path.name, "", codes, *np.divmod(keys, schema.schema.cells), counts)
 
 
 @dataclass(frozen=True, eq=False)

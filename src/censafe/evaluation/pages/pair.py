@@ -271,8 +271,6 @@ _MEASURES: Final[Mapping[str, str]] = {
 }
 _PLACES: Final = 8  # levels and lists that a figure has room for
 
-Values = Mapping[tuple[str, str, str, str], Triple]
-
 
 def vintage_exhibits(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]:
     """Errors by characteristic, and every measure of the first characteristic, a bar and a column for each vintage."""
@@ -280,24 +278,54 @@ def vintage_exhibits(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]
     words: Mapping[str, str] = document["words"]
     places = [*document["levels"], *document.get("lists", [])]
     vintages: Sequence[str] = document["vintages"]
-    errors = [(query, "mean_ae", text) for query, text in words.items()]
-    first = next(iter(words))
-    measures = [(first, metric, text) for metric, text in _MEASURES.items()]
     files = [name for name in ("metrics_long.csv", "epl.csv", "codebook.csv") if (folder / name).exists()]
-    exhibits = (
-        _exhibit(
-            "vintages", "Which vintage is nearer to the truth?", "Mean absolute error in records", errors,
-            values, vintages, places, files,
+    first = next(iter(words))
+    exhibits = []
+    for name, question, caption, measures in (
+        (
+            "vintages", "Which vintage is nearer to the truth?", "Mean absolute error in records",
+            [(query, "mean_ae", text) for query, text in words.items()],
         ),
-        _exhibit(
-            "vintage-measures", f"And by other measures? Vintages by the {words[first]}",
-            f"Measures of the {words[first]}", measures, values, vintages, places, files,
+        (
+            "vintage-measures", f"And by other measures? Vintages by the {words[first]}", f"Measures of the {words[first]}",
+            [(first, metric, text) for metric, text in _MEASURES.items()],
         ),
-    )  # fmt: skip
-    return [one for one in exhibits if one is not None]
+    ):  # fmt: skip
+        panels: dict[str, dict[str, list[Triple]]] = {}
+        sections = []
+        for query, metric, text in measures:
+            keys = {vintage: [(vintage, query, at, metric) for at in places] for vintage in vintages}
+            bars = {
+                vintage: [values.get(key, interval(None)) for key in own] for vintage, own in keys.items()
+            }
+            known = [at for at in range(len(places)) if any(own[at] in values for own in keys.values())]
+            if known:
+                panels[text] = bars
+                lines = [
+                    [spaced(places[at]), *(number_text(own[at][0], 2) for own in bars.values())]
+                    for at in known
+                ]
+                sections.append((capital(text), lines))
+        if sections:
+            figure = draw_bars(panels, places) if len(places) <= _PLACES else None
+            exhibits.append(
+                exhibit(
+                    "pair.vintages",
+                    name=name,
+                    question=question,
+                    files=files,
+                    figure=figure,
+                    caption=caption,
+                    columns=("Level", *vintages),
+                    sections=sections,
+                    vintages=", ".join(vintages),
+                    main=MAIN,
+                )
+            )
+    return exhibits
 
 
-def _values(folder: Path) -> Values:
+def _values(folder: Path) -> dict[tuple[str, str, str, str], Triple]:
     """Values with their intervals by vintage, characteristic, level and measure, of all areas of a level."""
     values: dict[tuple[str, str, str, str], Triple] = {}
     if (folder / "metrics_long.csv").exists():
@@ -310,51 +338,6 @@ def _values(folder: Path) -> Values:
             if row["size_class"] == "all" and row["reported"]:
                 values[row["vintage"], row["characteristic"], row["level"], "epl"] = interval(row)
     return values
-
-
-def _exhibit(
-    name: str,
-    question: str,
-    caption: str,
-    measures: Sequence[tuple[str, str, str]],
-    values: Values,
-    vintages: Sequence[str],
-    places: Sequence[str],
-    files: Sequence[str],
-) -> Exhibit | None:
-    """One panel of bars and one group of rows for each (characteristic, measure, words)."""
-    panels: dict[str, dict[str, list[Triple]]] = {}
-    sections = []
-    for query, metric, words in measures:
-        bars = {
-            vintage: [values.get((vintage, query, at, metric), interval(None)) for at in places]
-            for vintage in vintages
-        }
-        known = [
-            place
-            for place, at in enumerate(places)
-            if any((vintage, query, at, metric) in values for vintage in vintages)
-        ]
-        if known:
-            panels[words] = bars
-            lines = [
-                [spaced(places[at]), *(number_text(own[at][0], 2) for own in bars.values())] for at in known
-            ]
-            sections.append((capital(words), lines))
-    if not sections:
-        return None
-    return exhibit(
-        "pair.vintages",
-        name=name,
-        question=question,
-        files=files,
-        figure=draw_bars(panels, places) if len(places) <= _PLACES else None,
-        caption=caption,
-        columns=("Level", *vintages),
-        sections=sections,
-        vintages=", ".join(vintages),
-        main=MAIN,
-    )
 
 
 _BANDS = 12

@@ -20,10 +20,9 @@ from censafe.evaluation.outputs import (
     write_frame_codebook,
     write_page,
 )
-from censafe.evaluation.pages.noise import noise_page
 from censafe.evaluation.pages.page import Page
 from censafe.evaluation.pages.pair import pair_page
-from censafe.evaluation.pages.semantics import semantics_page
+from censafe.evaluation.pages.public import noise_page, semantics_page
 from censafe.evaluation.pages.sweep import sweep_page
 from censafe.evaluation.pages.tables import phsafe_page, safetab_page
 from censafe.evaluation.pages.topdown import topdown_page, uncertainty_page

@@ -61,9 +61,9 @@ def safetab_page(folder: Path) -> Page:
         exhibits.append(zeros_exhibit(zeros))
     single, name = _single(errors), _PRODUCTS[document["kind"]]
     coverage = coverage_words(
-        _group_cells(single),
-        _group_share(single, "noise_coverage"),
-        _group_share(single, "expected_coverage"),
+        _cells(single),
+        _share(single, "noise_coverage"),
+        _share(single, "expected_coverage"),
         2,
     )
     return Page(
@@ -81,12 +81,14 @@ def _single(errors: _Errors) -> list[ErrorRow]:
     return [row for row in errors if row.size == ALL_SIZES and row.draws_a_cell == 1 and row.noise_cells]
 
 
-def _group_cells(rows: _Errors) -> int:
-    return sum(row.noise_cells for row in rows)
+def _cells(rows: Sequence[ErrorRow | AccuracyRow]) -> int:
+    """How many noisy cells rows are about."""
+    return sum(row.drawn for row in rows)
 
 
-def _group_share(rows: _Errors, name: str) -> float:
-    return pooled_share([row.noise_cells for row in rows], [getattr(row, name) for row in rows])
+def _share(rows: Sequence[ErrorRow | AccuracyRow], name: str) -> float:
+    """A share or mean of all noisy cells together."""
+    return pooled_share([row.drawn for row in rows], [getattr(row, name) for row in rows])
 
 
 def _by_level(rows: _Errors) -> dict[str, list[ErrorRow]]:
@@ -108,37 +110,34 @@ def _group_margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
         draw_margins(axes, frequent)
         axes.set_title("")
         legend_below(figure, axes, columns=4)
+    lines = {
+        row: [
+            f"{row.table}{', detailed only' if row.detailed_only else ''}: {row.cell}",
+            f"{row.noise_cells:,}",
+            f"{row.expected_moe_exact:,}",
+            number_text(row.noise_moe, 0),
+            signed_text(row.noise_bias, bias_doubt(document, [row.noise_cells], [row.expected_moe]), 2),
+            number_text(row.expected_moe_zcdp),
+            number_text(row.expected_moe_puredp),
+        ]
+        for row in rows
+    }
     return exhibit(
         "groups.margins",
         figure=figure,
-        sections=[
-            (label, [_group_margin_line(row, document) for row in own])
-            for label, own in _by_level(rows).items()
-        ],
+        sections=[(label, [lines[row] for row in own]) for label, own in _by_level(rows).items()],
         close=close,
         number=len(rows),
         unit=UNITS[document["kind"]],
     )
 
 
-def _group_margin_line(row: ErrorRow, document: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{row.table}{', detailed only' if row.detailed_only else ''}: {row.cell}",
-        f"{row.noise_cells:,}",
-        f"{row.expected_moe_exact:,}",
-        number_text(row.noise_moe, 0),
-        signed_text(row.noise_bias, bias_doubt(document, [row.noise_cells], [row.expected_moe]), 2),
-        number_text(row.expected_moe_zcdp),
-        number_text(row.expected_moe_puredp),
-    ]
-
-
 def _group_coverage(errors: _Errors) -> Exhibit:
     levels = _by_level(_single(errors))
     labels = list(levels)
-    measured = [_group_share(own, "noise_coverage") for own in levels.values()]
-    exact = [_group_share(own, "expected_coverage") for own in levels.values()]
-    doubt = [share_doubt(share, _group_cells(own)) for share, own in zip(exact, levels.values(), strict=True)]
+    measured = [_share(own, "noise_coverage") for own in levels.values()]
+    exact = [_share(own, "expected_coverage") for own in levels.values()]
+    doubt = [share_doubt(share, _cells(own)) for share, own in zip(exact, levels.values(), strict=True)]
     inside = sum(abs(a - b) <= c for a, b, c in zip(measured, exact, doubt, strict=True))
     figure, axes = one_panel(9, 0.3 * len(labels) + 1.7)
     axes.plot(exact, range(len(labels)), "|", color="#555555", markersize=14, label="by the exact law")
@@ -155,7 +154,7 @@ def _group_coverage(errors: _Errors) -> Exhibit:
         rows=[
             [
                 label,
-                f"{_group_cells(own):,}",
+                f"{_cells(own):,}",
                 percent_text(b, 2),
                 percent_text(a, 2),
                 number_text(100 * c, 2),
@@ -167,22 +166,11 @@ def _group_coverage(errors: _Errors) -> Exhibit:
     )
 
 
-def _sum_line(rows: _Errors) -> list[str]:
-    """Counts of one table that are sums of the same number of draws."""
-    margins = [row.expected_moe_exact for row in rows]
-    return [
-        f"{rows[0].table}: {', '.join(dict.fromkeys(row.cell for row in rows))}",
-        f"{rows[0].draws_a_cell:,}",
-        f"{min(margins):,}",
-        f"{max(margins):,}",
-        f"{_group_cells(rows):,}",
-        percent_text(_group_share(rows, "noise_coverage"), 2),
-    ]
-
-
 def _sums(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     rows = [row for row in errors if row.size == ALL_SIZES and row.noise_cells]
-    kinds = sorted({(row.table, row.draws_a_cell) for row in rows})
+    kinds = grouped(
+        sorted(rows, key=lambda row: (row.table, row.draws_a_cell)), lambda row: (row.table, row.draws_a_cell)
+    )
     most = max(rows, key=lambda row: row.draws_a_cell)
     return exhibit(
         "groups.sums",
@@ -190,7 +178,16 @@ def _sums(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
         f"about {math.sqrt(most.draws_a_cell):.1f} times that of one count."
         if most.draws_a_cell > 1
         else "No count of this release is a sum of others.",
-        rows=[_sum_line([row for row in rows if (row.table, row.draws_a_cell) == kind]) for kind in kinds],
+        rows=[
+            [
+                f"{table}: {', '.join(dict.fromkeys(row.cell for row in own))}",
+                f"{draws:,}",
+                *(f"{end([row.expected_moe_exact for row in own]):,}" for end in (min, max)),
+                f"{_cells(own):,}",
+                percent_text(_share(own, "noise_coverage"), 2),
+            ]
+            for (table, draws), own in kinds.items()
+        ],
         unit=UNITS[document["kind"]],
     )
 
@@ -291,8 +288,14 @@ def shares_exhibit(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> E
     groups = grouped(shares, lambda row: f"{level_words(row)}{f', {row.measured}' if several else ''}")
     sections = []
     for label, own in groups.items():
-        by_size = {size: [row for row in own if row.size == size] for size in SIZES}
-        lines = [[_size_words(size), *_share_line(rows, tables)] for size, rows in by_size.items() if rows]
+        lines = []
+        for size in SIZES:
+            rows = [row for row in own if row.size == size]
+            number = sum({row.detailed_only: row.groups for row in rows}.values())
+            parts = (sum(row.share * row.groups for row in rows if row.table == table) for table in tables)
+            texts = (number_text(100 * part / number) if number else "n/a" for part in parts)
+            if rows:
+                lines.append([_size_words(size), f"{number:,}", *texts])
         sections.append((label, lines))
     return exhibit(
         "groups.tables",
@@ -304,12 +307,6 @@ def shares_exhibit(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> E
         sections=sections,
         unit=UNITS[document["kind"]],
     )
-
-
-def _share_line(rows: Sequence[ShareRow], tables: Sequence[str]) -> list[str]:
-    total = sum({row.detailed_only: row.groups for row in rows}.values())
-    sums = {table: sum(row.share * row.groups for row in rows if row.table == table) for table in tables}
-    return [f"{total:,}", *(number_text(100 * sums[table] / total) if total else "n/a" for table in tables)]
 
 
 def zeros_exhibit(zeros: Sequence[ZeroRow]) -> Exhibit:
@@ -357,9 +354,7 @@ def phsafe_page(folder: Path) -> Page:
     definitions = phsafe_definitions()
     # numerators are added up from measured tables and share their noise
     own = [row for row in rows if definitions.table(row.table).derived is None]
-    coverage = coverage_words(
-        _table_cells(own), _table_share(own, "coverage_noise"), _table_share(own, "coverage_expected"), 1
-    )
+    coverage = coverage_words(_cells(own), _share(own, "coverage_noise"), _share(own, "coverage_expected"), 1)
     return Page(
         title="Are the margins of PHSafe as promised, and what does truncation cost?",
         kicker=f"Evaluation of PHSafe, {short_name(document)}",
@@ -375,19 +370,16 @@ def phsafe_page(folder: Path) -> Page:
     )
 
 
-def _groups(rows: _Rows) -> dict[str, list[tuple[str, list[AccuracyRow]]]]:
+def _groups(rows: _Rows) -> dict[str, dict[str, list[AccuracyRow]]]:
     """Rows by kind of region, then by table."""
-    groups: dict[str, list[tuple[str, list[AccuracyRow]]]] = {}
-    for place, table in dict.fromkeys((row.region_type, row.table) for row in rows):
-        own = [row for row in rows if (row.region_type, row.table) == (place, table)]
-        groups.setdefault(place, []).append((table, own))
-    return groups
+    places = grouped(rows, lambda row: row.region_type)
+    return {place: grouped(own, lambda row: row.table) for place, own in places.items()}
 
 
 def _sections(rows: _Rows, line: Callable[[_Rows], Sequence[str]]) -> list[tuple[str, list[list[str]]]]:
     """A line for every table of the release, states below the nation."""
     return [
-        (_PLACES[place].capitalize(), [[table, *line(own)] for table, own in members])
+        (_PLACES[place].capitalize(), [[table, *line(own)] for table, own in members.items()])
         for place, members in _groups(rows).items()
     ]
 
@@ -396,21 +388,13 @@ def _tables(rows: _Rows) -> list[str]:
     return list(dict.fromkeys(row.table for row in rows))
 
 
-def _table_cells(rows: _Rows) -> int:
-    return sum(row.regions * row.trials for row in rows)
-
-
-def _table_share(rows: _Rows, name: str) -> float:
-    return pooled_share([row.regions * row.trials for row in rows], [getattr(row, name) for row in rows])
-
-
 def _percent(share: float) -> str:
     """A coverage, rounded down."""
     return percent_text(lower(share, 3), 1)
 
 
 def _cut_words(rows: _Rows) -> str:
-    shares = {table: percent_cut(own) for members in _groups(rows).values() for table, own in members}
+    shares = {table: percent_cut(own) for members in _groups(rows).values() for table, own in members.items()}
     worst = min(shares, key=lambda table: shares[table])
     if shares[worst] >= 0:
         return "Truncation of large households takes nothing from any table."
@@ -425,25 +409,25 @@ def _table_margins(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     legend_below(figure, axes, columns=3)
     known = [row for row in rows if row.expected_moe > 0]
     ratio = float(np.median([row.experimental_moe_noise / row.expected_moe for row in known]))
-    right = float(np.median([few_draws(document, row.regions * row.trials) for row in known]))
+    right = float(np.median([few_draws(document, row.drawn) for row in known]))
+
+    def line(own: _Rows) -> list[str]:
+        margins = [row.expected_moe for row in own]
+        medians = (np.median(margins), np.median([row.experimental_moe_noise for row in own]))
+        doubt = bias_doubt(document, [row.drawn for row in own], margins)
+        return [
+            f"{_cells(own):,}",
+            *(number_text(float(margin)) for margin in (min(margins), max(margins), *medians)),
+            signed_text(_share(own, "bias_noise"), doubt),
+        ]
+
     return exhibit(
         "phsafe.margins",
         figure=figure,
-        sections=_sections(rows, lambda own: _table_margin_line(own, document)),
+        sections=_sections(rows, line),
         ratio=ratio,
         right=right,
     )
-
-
-def _table_margin_line(rows: _Rows, document: Mapping[str, Any]) -> list[str]:
-    margins = [row.expected_moe for row in rows]
-    medians = (np.median(margins), np.median([row.experimental_moe_noise for row in rows]))
-    doubt = bias_doubt(document, [row.regions * row.trials for row in rows], margins)
-    return [
-        f"{_table_cells(rows):,}",
-        *(number_text(float(margin)) for margin in (min(margins), max(margins), *medians)),
-        signed_text(_table_share(rows, "bias_noise"), doubt),
-    ]
 
 
 def _table_coverage(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
@@ -453,17 +437,17 @@ def _table_coverage(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         figure=_coverage_figure(rows, document),
         sections=_sections(rows, _coverage_line),
         promised=f"{100 * document['confidence']:g}%",
-        share=_percent(_table_share(rows, "coverage_total")),
+        share=_percent(_share(rows, "coverage_total")),
         missed=len(missed) or "none",
         combinations=count_of(len(rows), "combination"),
     )
 
 
 def _coverage_line(rows: _Rows) -> list[str]:
-    exact, noise, total = (_table_share(rows, f"coverage_{side}") for side in ("expected", "noise", "total"))
-    doubt = share_doubt(noise if math.isnan(exact) else exact, _table_cells(rows))
+    exact, noise, total = (_share(rows, f"coverage_{side}") for side in ("expected", "noise", "total"))
+    doubt = share_doubt(noise if math.isnan(exact) else exact, _cells(rows))
     return [
-        f"{_table_cells(rows):,}",
+        f"{_cells(rows):,}",
         _percent(exact),
         _percent(noise),
         number_text(100 * doubt),
@@ -481,10 +465,10 @@ def _coverage_figure(rows: _Rows, document: Mapping[str, Any]) -> Figure:
         for side, words, offset in (
             ("noise", "noise alone", -0.12), ("total", "noise and truncation", 0.12),
         ):  # fmt: skip
-            shares = [_table_share(own, f"coverage_{side}") for _, own in members]
+            shares = [_share(own, f"coverage_{side}") for own in members.values()]
             axes.errorbar(
-                shares, [tables.index(table) + offset for table, _ in members],
-                xerr=[share_doubt(share, _table_cells(own)) for share, (_, own) in zip(shares, members, strict=True)],
+                shares, [tables.index(table) + offset for table in members],
+                xerr=[share_doubt(share, _cells(own)) for share, own in zip(shares, members.values(), strict=True)],
                 fmt="o", markersize=4, linewidth=1, color=_COLORS[side], label=words,
             )  # fmt: skip
         axes.set_title(_PLACES[place], fontsize=10)

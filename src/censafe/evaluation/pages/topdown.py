@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ def _accuracy(
     return exhibit(
         "topdown.accuracy",
         name=f"accuracy-{histogram}",
-        answer=_compare_words(errors, histogram, words, levels),
+        answer=_compare_words([errors.get((histogram, *place), {}) for place in product(words, levels)]),
         figure=draw_levels(panels, levels, METHODS) if panels else None,
         columns=("Level", "Areas", "Mean count", *SHORT.values(), "Bias", "95th pct."),
         sections=_accuracy_sections(folder, errors, histogram, words, [*levels, *document.get("lists", [])]),
@@ -136,23 +137,16 @@ def _accuracy(
     )
 
 
-def _compare_words(
-    errors: Mapping[_Key, Mapping[str, Estimate]],
-    histogram: str,
-    words: Mapping[str, str],
-    levels: Sequence[str],
-) -> str:
+def _compare_words(errors: Sequence[Mapping[str, Estimate]]) -> str:
     """Where TopDown is better than the best of the others, and where not."""
     better, worse = 0, 0
-    for query in words:
-        for level in levels:
-            values = errors.get((histogram, query, level), {})
-            own = values.get("topdown")
-            others = [one.value for name, one in values.items() if name != "topdown"]
-            if own is None or not others or max(own.value, *others) == 0:
-                continue
-            better += own.value <= min(others)
-            worse += own.value > min(others)
+    for values in errors:
+        own = values.get("topdown")
+        others = [one.value for name, one in values.items() if name != "topdown"]
+        if own is None or not others or max(own.value, *others) == 0:
+            continue
+        better += own.value <= min(others)
+        worse += own.value > min(others)
     return (
         f"In {better} of {better + worse} combinations of level and characteristic TopDown is at least as close to the truth as "
         "the best of the other three methods."

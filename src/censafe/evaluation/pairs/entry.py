@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
@@ -117,7 +117,13 @@ def bias_frames(scope: Scope) -> Frames:
     lists = [areas for areas in scope.lists[1:] if areas.number]
 
     def of_list(areas: ComparedAreas) -> tuple[list[pa.Table], list[pa.Table]]:
-        counted = dict(_residuals(scope, areas))
+        counted: dict[str, NDArray[np.float64]] = {}  # by answer whose bias is measured, shape (runs, areas)
+        for subject in (one for one in scope.subjects if one.apart):
+            residuals = np.zeros((subject.answers, len(subject.pair.runs), areas.number))
+            for run, cells in enumerate(subject.runs(areas)):
+                residuals[cells.answer, run, cells.area_of_entry] = cells.residual
+            for answer, own in enumerate(residuals):
+                counted[subject.name if subject.answers == 1 else f"{subject.name}={answer}"] = own
         classes = scope.classes(areas)
         by_index = [
             bias_by_homogeneity(scope.pair, areas, names, mode=mode, strata=classes, residuals=counted)
@@ -136,18 +142,6 @@ def bias_frames(scope: Scope) -> Frames:
         if filled:
             frames[name] = stacked(filled)
     return frames
-
-
-def _residuals(scope: Scope, areas: ComparedAreas) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Residuals of every answer whose bias is measured, shape (runs, areas)."""
-    for subject in scope.subjects:
-        if not subject.apart:
-            continue
-        residuals = np.zeros((subject.answers, len(subject.pair.runs), areas.number))
-        for run, cells in enumerate(subject.runs(areas)):
-            residuals[cells.answer, run, cells.area_of_entry] = cells.residual
-        for answer, residual in enumerate(residuals):
-            yield subject.name if subject.answers == 1 else f"{subject.name}={answer}", residual
 
 
 def reliability_frames(scope: Scope) -> Frames:
@@ -186,13 +180,6 @@ def left_out_frames(scope: Scope) -> Frames:
         reason = f"the schema {schema.name} has one attribute, and the index counts cells of several"
         rows.append(("homogeneity", reason))
     return _left_out(rows)
-
-
-def left_out_of_tables(suites: Collection[str]) -> Frames:
-    """The same for two tables of any product, whose counts belong to no cells of one area."""
-    reason = "tables do not tell which of their counts are those of all groups of one area; give histograms of blocks with --config"
-    measures = {"reliability": ("reliability",), "bias": ("diversity", "homogeneity")}
-    return _left_out([(one, reason) for suite in suites for one in measures.get(suite, ())])
 
 
 def _left_out(rows: Sequence[tuple[str, str]]) -> Frames:
@@ -425,7 +412,27 @@ def compare_files(request: PairRequest, config: TopdownConfig | None, reading: R
     check_vintages([name for name, _ in request.also if name])
     if config is None:
         return _tables(request, reading)
-    return _histograms(request, config, reading)
+    if request.count or request.by or request.unmatched_as_zero:
+        raise UsageError("`count`, `by` and `unmatched_as_zero` are for tables; leave out `configuration`.")
+    defined = read_definitions(request.characteristics) if request.characteristics else Definitions()
+    opened = _opened(request, config, defined, reading)
+    choices = PairChoices(
+        request.suites,
+        request.mode,
+        defined.queries,
+        defined.characteristics,
+        defined.sets,
+        request.groups,
+        request.bins or 0,
+        Tolerance(request.alpha, request.beta),
+        tuple(request.side_by_side),
+        request.residuals,
+        read_book(request.tables) if request.tables else None,
+        request.standing,
+    )
+    return evaluate_pair(
+        opened, request.out, reading, sources=request.sources, choices=choices, config=config
+    )
 
 
 def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
@@ -451,7 +458,9 @@ def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
         losses = [epl_frame((runs,), mode, everything(len(runs.areas))) for runs in matched.cells.values()]
         frames["epl"] = stacked(losses)
         frames |= epl_noise_frames(frames["epl"])
-    frames |= left_out_of_tables(suites)
+    reason = "tables do not tell which of their counts are those of all groups of one area; give histograms of blocks with --config"
+    measures = {"reliability": ("reliability",), "bias": ("diversity", "homogeneity")}
+    frames |= _left_out([(one, reason) for suite in suites for one in measures.get(suite, ())])
     document = {
         "kind": "pair",
         "levels": list(matched.cells),
@@ -464,30 +473,6 @@ def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
         "standing": request.standing.value,
     }
     return _written(request.out, frames, document, reading)
-
-
-def _histograms(request: PairRequest, config: TopdownConfig, reading: ReadOptions) -> Evaluated:
-    if request.count or request.by or request.unmatched_as_zero:
-        raise UsageError("`count`, `by` and `unmatched_as_zero` are for tables; leave out `configuration`.")
-    defined = read_definitions(request.characteristics) if request.characteristics else Definitions()
-    opened = _opened(request, config, defined, reading)
-    choices = PairChoices(
-        request.suites,
-        request.mode,
-        defined.queries,
-        defined.characteristics,
-        defined.sets,
-        request.groups,
-        request.bins or 0,
-        Tolerance(request.alpha, request.beta),
-        tuple(request.side_by_side),
-        request.residuals,
-        read_book(request.tables) if request.tables else None,
-        request.standing,
-    )
-    return evaluate_pair(
-        opened, request.out, reading, sources=request.sources, choices=choices, config=config
-    )
 
 
 def _opened(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -102,15 +103,23 @@ def open_pair(
         units: files of housing units, tables of units (geocode, gq0, occupied), histogram files, or microdata of units: the truth, then
             every published run; none for those in the folders, where every folder has one.
     """
-    config = _with_reader(config, truth)
+    if (
+        config.reader == "histogram" and truth.is_dir()
+    ):  # a data folder has a reader, where the configuration names none
+        with suppress(DataError):
+            config = replace(config, reader=block_files(truth, persons=False).reader)
     opener = _Opener(config, histogram, dict(published), tuple(units))
     read = truth.is_dir() and config.reader != "histogram" and opener.file(truth, histogram.name) == truth
     opened = opener.from_data(truth, reading or ReadOptions()) if read else opener.from_files(truth, domain)
-    opened = _without_unknown(
-        opened, [opener.file(one, histogram.name) for one in (truth, *published.values())]
-    )
-    opened = replace(opened, notes=(*opened.notes, *opener.imputation_notes(truth, read=read)))
-    opened = replace(opened, own=opened.own or AreaCodes.of_run(truth))
+    kinds = opened.persons.schema.kind_attribute
+    sides = (truth, *published.values())
+    if kinds is not None and any(lacks_units(opener.file(one, histogram.name)) for one in sides):
+        note = (
+            f"{kinds} is left out on both sides: persons without a file of units beside them do not tell it"
+        )
+        opened = replace(opened, persons=summed_out(opened.persons, kinds), notes=(*opened.notes, note))
+    notes = (*opened.notes, *opener.imputation_notes(truth, read=read))
+    opened = replace(opened, notes=notes, own=opened.own or AreaCodes.of_run(truth))
     _require_same_areas(opened.own, published)
     return replace(opened, lists=with_lists(opened, areas or AreaLists()))
 
@@ -135,26 +144,6 @@ def _require_same_areas(own: AreaCodes | None, published: Mapping[str, Path]) ->
                 f"{path}: {same:,} of {len(here):,} geocodes of the truth are the same areas there, so that numbers of different areas would be compared; fix: give a run on "
                 "the same list of areas"
             )
-
-
-def _with_reader(config: TopdownConfig, truth: Path) -> TopdownConfig:
-    """The configuration with the reader of a data folder, where it names none of its own."""
-    if config.reader != "histogram" or not truth.is_dir():
-        return config
-    try:
-        return replace(config, reader=block_files(truth, persons=False).reader)
-    except DataError:
-        return config
-
-
-def _without_unknown(opened: OpenedPair, files: Sequence[Path]) -> OpenedPair:
-    """Without the kinds of quarters, where a file of persons has no file of units that tells them."""
-    schema = opened.persons.schema
-    kinds = schema.kind_attribute
-    if kinds is None or not any(lacks_units(path) for path in files):
-        return opened
-    note = f"{kinds} is left out on both sides: persons without a file of units beside them do not tell it"
-    return replace(opened, persons=summed_out(opened.persons, kinds), notes=(*opened.notes, note))
 
 
 def with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[ComparedAreas, ...]:
@@ -360,8 +349,6 @@ def check_vintages(names: Collection[str]) -> None:
 
 def with_vintages(opened: OpenedPair, names: Collection[str]) -> OpenedPair:
     """The same sides, with runs of these names as vintages of their own."""
-    check_vintages(names)
-
     return _changed(
         opened,
         lambda pair: pair.with_runs(

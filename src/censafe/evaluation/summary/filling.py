@@ -72,15 +72,6 @@ def required(line: Line, rates: Mapping[str, ErrorRate]) -> tuple[SummaryRequest
     return (line.request,) if line.measure in ("counts", "shares") else ()
 
 
-def welcome(line: Line) -> tuple[tuple[SummaryRequest, ...], ...]:
-    """Further groups of counts, every one with some of the numbers of a row."""
-    if line.measure == "ages and sexes":
-        return (tuple(line.request.within([year]) for year in YEARS), (_MALE, _FEMALE))
-    if line.measure == "condition" and len(line.options) > 1:
-        return tuple(CONDITIONS[name].requests(line.request.terms) for name in line.options)
-    return ()
-
-
 def size_request(line: Line) -> SummaryRequest | None:
     """What the class of areas of a row is by; None for all areas."""
     if line.size.low is None:
@@ -88,11 +79,6 @@ def size_request(line: Line) -> SummaryRequest | None:
     if line.size.by == "own":
         return line.request
     return SummaryRequest("person", (line.size.by,) if line.size.by else ())
-
-
-def measure_summary(line: Line, inputs: RowCounts) -> Metrics:
-    """Metrics of a row, each with its interval (NaN without one); those that need counts not at hand are left out."""
-    return _MEASURES[line.measure](line, inputs)
 
 
 def _counts(line: Line, inputs: RowCounts) -> Metrics:
@@ -382,7 +368,11 @@ class _Filler:
         reason = _joined(self.sources.why_unmeasured(request) for request in needs)
         if reason:
             return [], reason
-        groups = welcome(line)
+        groups: Sequence[Sequence[SummaryRequest]] = ()  # every one has some of the numbers of the row
+        if line.measure == "ages and sexes":
+            groups = ([line.request.within([year]) for year in YEARS], (_MALE, _FEMALE))
+        elif line.measure == "condition" and len(line.options) > 1:
+            groups = [CONDITIONS[name].requests(line.request.terms) for name in line.options]
         measured = [group for group in groups if not any(self.sources.why_unmeasured(one) for one in group)]
         reason = _joined(
             self.sources.why_unmeasured(request)
@@ -418,7 +408,7 @@ class _Filler:
         for run in range(len(self.sources.runs)):
             totals = self._totals(line, run) if line.measure == "shares" else (_NAN, _NAN)
             inputs = RowCounts(counts, included, run, self.book.rates, totals, quarters)
-            runs.append(measure_summary(line, inputs))
+            runs.append(_MEASURES[line.measure](line, inputs))
         return FilledLine(line, areas.area_class, units, tuple(runs), reason)
 
     def _totals(self, line: Line, run: int) -> tuple[float, float]:

@@ -74,7 +74,22 @@ def add_summary_sheets(book: Any, tables: Sequence[FilledTable], mark: str) -> N
     starts: dict[tuple[str, str], int] = {}
     for name in dict.fromkeys(one.table.sheet for one in tables):
         starts |= _sheet(book, name, [one for one in tables if one.table.sheet == name], formats, mark)
-    _contents(contents, tables, starts, formats, mark)
+    runs = max((len(one.runs) for filled in tables for one in filled.rows), default=1)
+    words = [_WORDS, f"Every number is the mean over {runs} published runs."] if runs > 1 else [_WORDS]
+    contents.write(0, 0, mark, formats["stamp"])
+    contents.write(1, 0, " ".join(words), formats["plain"])
+    contents.write_row(
+        2, 0, ["Table", "Rows", "With numbers", "Sheet", "Missing", "Title"], formats["heading"]
+    )
+    for at, filled in enumerate(tables, 3):
+        table = filled.table
+        link = f"internal:'{table.sheet}'!A{starts[table.sheet, table.number] + 1}"
+        contents.write_url(at, 0, link, formats["link"], table.number.rstrip("."))
+        contents.write_row(at, 1, [len(filled.rows), filled.filled, table.sheet, filled.note, table.title])
+    contents.freeze_panes(3, 1)
+    contents.autofilter(2, 0, 2 + len(tables), 5)
+    for place, width in enumerate((24, 8, 14, 32, 60, 90)):
+        contents.set_column(place, place, width)
 
 
 def _sheet(
@@ -130,29 +145,6 @@ def _kind(metric: str, value: float) -> str:
     if metric in _SHARES:
         return "share"
     return "decimal" if metric in _DECIMALS or not value.is_integer() else "whole"
-
-
-def _contents(
-    sheet: Any,
-    tables: Sequence[FilledTable],
-    starts: Mapping[tuple[str, str], int],
-    formats: _Formats,
-    mark: str,
-) -> None:
-    runs = max((len(one.runs) for filled in tables for one in filled.rows), default=1)
-    words = [_WORDS, f"Every number is the mean over {runs} published runs."] if runs > 1 else [_WORDS]
-    sheet.write(0, 0, mark, formats["stamp"])
-    sheet.write(1, 0, " ".join(words), formats["plain"])
-    sheet.write_row(2, 0, ["Table", "Rows", "With numbers", "Sheet", "Missing", "Title"], formats["heading"])
-    for at, filled in enumerate(tables, 3):
-        table = filled.table
-        link = f"internal:'{table.sheet}'!A{starts[table.sheet, table.number] + 1}"
-        sheet.write_url(at, 0, link, formats["link"], table.number.rstrip("."))
-        sheet.write_row(at, 1, [len(filled.rows), filled.filled, table.sheet, filled.note, table.title])
-    sheet.freeze_panes(3, 1)
-    sheet.autofilter(2, 0, 2 + len(tables), 5)
-    for place, width in enumerate((24, 8, 14, 32, 60, 90)):
-        sheet.set_column(place, place, width)
 
 
 def summarize(

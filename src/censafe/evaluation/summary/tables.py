@@ -200,7 +200,17 @@ def read_book(path: Path) -> SummaryBook:
 
 
 def _book(document: Mapping[str, Any], where: str) -> SummaryBook:
-    areas = {name: _area_kind(name, raw) for name, raw in document["areas"].items()}
+    areas = {
+        name: SummaryAreas(
+            name,
+            str(raw.get("level", "")),
+            tuple(raw.get("lists", ())),
+            tuple(tuple(ends) for ends in raw.get("within", ())),
+            tuple(int(code) for code in raw.get("only_in", ())),
+            tuple(int(code) for code in raw.get("not_in", ())),
+        )
+        for name, raw in document["areas"].items()
+    }
     rates = {}
     for name, raw in document["rates"].items():
         above, below = (SummaryRequest(raw[f"{side}_record"], _terms(raw[side])) for side in ("of", "to"))
@@ -223,17 +233,6 @@ def _allowed(names: Sequence[str], known: Collection[str], what: str, where: str
     unknown = [name for name in dict.fromkeys(names) if name not in known]
     if unknown:
         raise ConfigError(f"{where}: no {what} {unknown[0]!r}.{nearest(unknown[0], sorted(known))}")
-
-
-def _area_kind(name: str, raw: Mapping[str, Any]) -> SummaryAreas:
-    return SummaryAreas(
-        name,
-        str(raw.get("level", "")),
-        tuple(raw.get("lists", ())),
-        tuple(tuple(ends) for ends in raw.get("within", ())),
-        tuple(int(code) for code in raw.get("only_in", ())),
-        tuple(int(code) for code in raw.get("not_in", ())),
-    )
 
 
 def _table(document: Mapping[str, Any], raw: Mapping[str, Any], where: str) -> SummaryTable:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from censafe.evaluation.confidential import confidential_run, confidential_tables, write_report_rows
+from censafe.evaluation.confidential import STAMP, STAMP_FILE, confidential_run, write_report_rows
 from censafe.evaluation.outputs import Evaluated, write_document
 from censafe.evaluation.pages.registry import write_report
 from censafe.model import ReleasePlan
@@ -23,6 +23,7 @@ from censafe.products.detailed.config import SafetabConfig
 from censafe.products.phsafe.config import PhsafeConfig
 from censafe.products.run.options import ReadOptions
 from censafe.products.run.scratch import private_scratch, scratch_place
+from censafe.publication.atomic import atomic_folder
 from censafe.publication.sums import require_confidence
 
 if TYPE_CHECKING:
@@ -114,7 +115,9 @@ def write_truth(product: TableProduct, request: TableRequest, *, private_path: b
         earlier = run.note_scratch(scratch_place(request.data, reading.scratch))
         with (
             private_scratch(request.data, reading.scratch, out=out, earlier=earlier) as scratch,
-            confidential_tables(out / "tables") as folder,
+            atomic_folder(out / "tables") as folder,
         ):
             names = tables(request.data, scratch, reading, folder)
+            for place in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
+                (place / STAMP_FILE).write_text(STAMP, encoding="utf-8")
     return tuple(out / "tables" / name for name in names)

@@ -80,6 +80,11 @@ class ErrorRow:
     published_moe: float
     published_bias: float
 
+    @property
+    def drawn(self) -> int:
+        """How many noisy cells it is about."""
+        return self.noise_cells
+
 
 @dataclass(frozen=True)
 class ShareRow:

@@ -330,6 +330,11 @@ class AccuracyRow:
     bias_truncation: float
     largest_truncation: int
 
+    @property
+    def drawn(self) -> int:
+        """How many noisy cells it is about."""
+        return self.regions * self.trials
+
 
 def accuracy_rows(
     query: PublishedQuery, truth: _Counts, exact: _Counts, noisy: NDArray[np.int64], confidence: Fraction

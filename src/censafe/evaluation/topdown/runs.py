@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -295,37 +295,24 @@ def run_all(
     if len(missing) < len(requests):
         observer.remark(f"{len(requests) - len(missing)} of {len(requests)} runs are there already.")
     folder.mkdir(parents=True, exist_ok=True)
-    if missing:
-        with observer.stage(f"{len(missing)} runs"):
-            for done in _finished_runs(population, source, missing, folder, workers):
-                observer.advance(done / len(missing), len(missing), "runs")
-
-
-def _finished_runs(
-    population: EvaluatedPopulation,
-    source: RunSource,
-    missing: Sequence[RunRequest],
-    folder: Path,
-    workers: int,
-) -> Iterator[int]:
-    """Make runs, here or in further processes; yields how many are done."""
-    started = time.perf_counter()
-    left = list(missing)
-    while left and (workers == 1 or not _worth_it(started, len(missing), len(left))):
-        _run(population, left.pop(0), folder)
-        yield len(missing) - len(left)
-    if not left:
+    if not missing:
         return
-    done = len(missing) - len(left)
-    with process_pool(min(workers, len(left))) as pool:
-        futures = [pool.submit(_run_elsewhere, source, request, folder) for request in left]
-        try:
-            for number, future in enumerate(as_completed(futures), 1):
-                future.result()
-                yield done + number
-        finally:
-            for future in futures:
-                future.cancel()
+    number, left, started = len(missing), list(missing), time.perf_counter()
+    with observer.stage(f"{number} runs"):
+        while left and (workers == 1 or not _worth_it(started, number, len(left))):
+            _run(population, left.pop(0), folder)
+            observer.advance((number - len(left)) / number, number, "runs")
+        if not left:
+            return
+        with process_pool(min(workers, len(left))) as pool:
+            futures = [pool.submit(_run_elsewhere, source, request, folder) for request in left]
+            try:
+                for done, future in enumerate(as_completed(futures), number - len(left) + 1):
+                    future.result()
+                    observer.advance(done / number, number, "runs")
+            finally:
+                for future in futures:
+                    future.cancel()
 
 
 def _worth_it(started: float, number: int, left: int) -> bool:

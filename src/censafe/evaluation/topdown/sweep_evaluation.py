@@ -17,7 +17,7 @@ import pyarrow as pa
 from censafe.evaluation.areas import level_areas
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.accuracy import POOLED, accuracy, bias_by_homogeneity, residuals_by_homogeneity
-from censafe.evaluation.counts.cells import MatchedCells, match_runs
+from censafe.evaluation.counts.cells import match_runs
 from censafe.evaluation.counts.comparators import matching_rates, sample_runs
 from censafe.evaluation.counts.frames import LossMode, stacked
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
@@ -312,61 +312,46 @@ def measure_setting(
         for stat, query in stats.items():
             cells = match_runs(pair, areas, query)
             for mode, zeros in _MODES:
-                row = _row(setting, stat, level, cells, mode, zeros, seed)
-                frames["full_table"].append(row | _noise(population, setting, level, query, row))
+                long = accuracy(cells, mode=mode).to_pylist()
+                residuals = pooled_residuals(cells, zeros=zeros, groups=_GROUPS, seed=seed)
+                summary = epl_summary(residuals, mode=mode, replicates=50, seed=seed)
+                own = next(one for one in summary.to_pylist() if one["reported"])
+                metrics = {row["metric"]: row for row in long if len(cells) == 1 or row["run_id"] == POOLED}
+                # the same estimator applied to the level's own noise, before anything is fitted
+                noise: Mapping[str, float] = {}
+                if setting.loss is not None and not math.isinf(own["value"]):
+                    number = int(metrics["n_cells"]["value"])
+                    estimates = noise_of_level(population.config, setting.loss, level, query, number)
+                    noise = estimates.get((own["estimator"], own["statistic"]), {})
+                frames["full_table"].append(
+                    {
+                        "method": setting.method,
+                        "stat": stat,
+                        "level": level,
+                        "mode": mode,
+                        "epsilon": setting.value if setting.method == "topdown" else None,
+                        "sample_pct": setting.value if setting.method == "srs" else None,
+                        "loss": None if setting.loss is None else float(setting.loss),
+                        "n_areas": len(cells[0].areas),
+                        "n_runs": len(cells),
+                        **{name: float(metrics[name]["value"]) for name in _METRICS},
+                        "lo": metrics["mean_ae"]["lo"],
+                        "hi": metrics["mean_ae"]["hi"],
+                        "epl": own["value"],
+                        "epl_estimator": f"{own['estimator']} {own['statistic']}",
+                        "epl_lo": own["lo"],
+                        "epl_hi": own["hi"],
+                        "epl_reason": own["reason"],
+                        "noise_loss": noise.get("truth"),
+                        "noise_epl": noise.get("mean"),
+                    }
+                )
     if setting.method == "topdown":
         _bias(frames, population, pair, setting, detail=detail)
     if detail or setting.method == "srs":
         cells = match_runs(pair, level_areas(pair.spine, population.levels[-1]), stats["SC"])
         curve = epl_curve(pooled_residuals(cells, zeros="either"))
         frames["epl_curves"].append(_labeled(curve, setting))
-
-
-def _row(
-    setting: Setting,
-    stat: str,
-    level: str,
-    cells: Sequence[MatchedCells],
-    mode: LossMode,
-    zeros: ZeroCells,
-    seed: int,
-) -> dict[str, Any]:
-    long = accuracy(cells, mode=mode).to_pylist()
-    residuals = pooled_residuals(cells, zeros=zeros, groups=_GROUPS, seed=seed)
-    summary = epl_summary(residuals, mode=mode, replicates=50, seed=seed)
-    own = next(one for one in summary.to_pylist() if one["reported"])
-    metrics = {row["metric"]: row for row in long if len(cells) == 1 or row["run_id"] == POOLED}
-    return {
-        "method": setting.method,
-        "stat": stat,
-        "level": level,
-        "mode": mode,
-        "epsilon": setting.value if setting.method == "topdown" else None,
-        "sample_pct": setting.value if setting.method == "srs" else None,
-        "loss": None if setting.loss is None else float(setting.loss),
-        "n_areas": len(cells[0].areas),
-        "n_runs": len(cells),
-        **{name: float(metrics[name]["value"]) for name in _METRICS},
-        "lo": metrics["mean_ae"]["lo"],
-        "hi": metrics["mean_ae"]["hi"],
-        "epl": own["value"],
-        "epl_estimator": f"{own['estimator']} {own['statistic']}",
-        "epl_lo": own["lo"],
-        "epl_hi": own["hi"],
-        "epl_reason": own["reason"],
-    }
-
-
-def _noise(
-    population: EvaluatedPopulation, setting: Setting, level: str, query: str, row: dict[str, Any]
-) -> dict[str, float | None]:
-    """The row's estimator of empirical loss applied to the level's own noise, before anything is fitted."""
-    estimates: Mapping[tuple[str, str], Mapping[str, float]] = {}
-    if setting.loss is not None and not math.isinf(row["epl"]):
-        estimates = noise_of_level(population.config, setting.loss, level, query, int(row["n_cells"]))
-    estimator, statistic = str(row["epl_estimator"]).split(" ")
-    own = estimates.get((estimator, statistic), {})
-    return {"noise_loss": own.get("truth"), "noise_epl": own.get("mean")}
 
 
 def _bias(
@@ -444,17 +429,11 @@ def evaluate_sweep(
     ) as folder:
         requests = {one: series.requests(one.loss or Fraction(0)) for one in settings}
         all_runs = [request for group in requests.values() for request in group]
-        run_all(
-            population,
-            source,
-            all_runs,
-            folder.measurements,
-            workers=series.workers,
-            observer=reading.observer,
-        )
+        place, observer = folder.measurements, reading.observer
+        run_all(population, source, all_runs, place, workers=series.workers, observer=observer)
         main = population.main.name
         read = {
-            setting: partial(read_runs, population.pairs[main], main, group, folder.measurements)
+            setting: partial(read_runs, population.pairs[main], main, group, place)
             for setting, group in requests.items()
         }
         return _compared(out, population, _Study(read, series.runs, series.seed, standing), reading)

@@ -123,16 +123,10 @@ def evaluate_uncertainty(
     identity = population.identity("topdown uncertainty", series.seed)
     with evaluation_folder(out, identity, standing=Confidentiality.PUBLIC) as folder:
         requests = series.requests(plan_release(population.config).total)
-        run_all(
-            population,
-            source,
-            requests,
-            folder.measurements,
-            workers=series.workers,
-            observer=reading.observer,
-        )
+        place, observer = folder.measurements, reading.observer
+        run_all(population, source, requests, place, workers=series.workers, observer=observer)
         with reading.observer.stage("errors"):
-            classes, tables = uncertainty_frames(population, requests, folder.measurements, confidence)
+            classes, tables = uncertainty_frames(population, requests, place, confidence)
         with reading.observer.stage("write"):
             document = {"kind": "uncertainty", "runs": series.runs, "seed": series.seed}
             document |= {"confidence": confidence, "private": private, **described(population)}
