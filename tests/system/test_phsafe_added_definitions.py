@@ -26,12 +26,12 @@ name = "PH9"
 label = "Persons in households by school enrollment"
 cell_column = "PH9_DATA_CELL"
 counts = "persons"
-universe = { P_RTYPE = "3" }
-cells = [
-  { id = "1", label = "Total" },
-  { id = "2", label = "Not enrolled", basis = true, where = { SCHOOL = "0" } },
-  { id = "3", label = "Enrolled", basis = true, where = { SCHOOL = "1,2" } },
-]
+universe = "P_RTYPE=3"
+lines = '''
+Total
+. Not enrolled | SCHOOL=0
+. Enrolled | SCHOOL=1,2
+'''
 """
 LEVEL = """
 [[geographies]]
@@ -48,8 +48,8 @@ groups = [
 @pytest.fixture
 def added(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     tables, columns = definitions.definitions_text(), layouts.layout_text()
-    edited = tables.replace('"CENRACE", "RELSHIP"]', '"CENRACE", "RELSHIP", "SCHOOL"]') + LEVEL + TABLE
-    assert '"SCHOOL"]' in edited
+    edited = tables.replace("RELSHIP = 39 }", "RELSHIP = 39, SCHOOL = 3 }") + LEVEL + TABLE
+    assert "SCHOOL = 3 }" in edited
     monkeypatch.setattr(definitions, "definitions_text", lambda: edited)
     monkeypatch.setattr(layouts, "layout_text", lambda: columns + COLUMN)
     caches = (definitions.phsafe_definitions, layouts.layout, estimate_rules)

@@ -119,7 +119,7 @@ class CellSets:
         if name == _ALL:
             return np.ones(schema.schema.cells, np.bool_)
         if _IS in name and not name.startswith(_NOT):
-            reader = ConditionReader(f"set {name}", schema)
+            reader = ConditionReader(f"set {name}", schema.schema, schema.tables, schema.labels)
             named = reader.attribute(name.partition(_IS)[0])
             return None if named is None else schema.schema.cells_in(reader.read(name, {}))
         self._known(name)

@@ -513,7 +513,7 @@ def _loss_line(row: AccuracyRow) -> list[str]:
     definitions = phsafe_definitions()
     table = definitions.table(row.table)
     groups = {one.code: one.label for one in definitions.iterations(table)}
-    cells = {cell.id: cell.label for cell in table.cells}
+    cells = {cell: line.label for cell, line in table.cells.items()}
     return [
         f"{row.table}, {_PLACES[row.region_type]}: {cells[row.cell]}",
         groups.get(row.iteration, "Everyone"),

@@ -7,7 +7,7 @@ combinations. A median is found in the counts of single levels of its attribute.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -125,15 +125,29 @@ def _classes(
 
     Levels that are in the same lines are one class.
     """
-    levels = schema.shape[schema.position(name)]
-    inside = np.array(
-        [[level in line.when.get(name, range(levels)) for line in lines] for level in range(levels)]
-    )
-    if name == single:
-        return np.arange(levels), inside
-    _, first, class_of = np.unique(inside, axis=0, return_index=True, return_inverse=True)
-    place = np.argsort(np.argsort(first))
-    return place[class_of.reshape(-1)], inside[np.sort(first)]
+    levels = range(schema.shape[schema.position(name)])
+    sets = [line.when.get(name, frozenset(levels)) for line in lines]
+    classes: Sequence[frozenset[int]] = [frozenset([level]) for level in levels]
+    if name != single:
+        classes = level_classes([*sets, frozenset(levels)])
+    class_of = np.empty(len(levels), np.int64)
+    for number, own in enumerate(classes):
+        class_of[list(own)] = number
+    return class_of, np.array([[own <= chosen for chosen in sets] for own in classes])
+
+
+def level_classes(sets: Iterable[frozenset[int]]) -> tuple[frozenset[int], ...]:
+    """The fewest disjoint classes of levels of which every set is a union, by their first levels.
+
+    Example:
+        >>> [sorted(levels) for levels in level_classes([frozenset(range(4)), frozenset(range(2, 6))])]
+        [[0, 1], [2, 3], [4, 5]]
+    """
+    chosen = list(sets)
+    members: dict[tuple[bool, ...], set[int]] = {}
+    for level in sorted(frozenset().union(*chosen)):
+        members.setdefault(tuple(level in levels for levels in chosen), set()).add(level)
+    return tuple(map(frozenset, members.values()))
 
 
 def _medians(counts: _Values, lines: NDArray[np.float64], levels: int) -> _Values:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 from censafe.errors import ConfigError
-from censafe.model.cells.levels import LevelSets
+from censafe.model.cells.levels import LevelSets, LevelTable
 from censafe.model.entries import Problems, nearest
-from censafe.model.topdown.histograms import CellGroups, HistogramSchema
+from censafe.model.schema import Recode, Schema, make_query
 
 Condition = Mapping[str, frozenset[int]]
 """Levels by attribute; attributes that are not there are free."""
@@ -36,6 +37,26 @@ _KEYS: Final = frozenset(
 )
 _NEEDED: Final = ("title", "universe", "histogram", "lines")
 _NAME: Final = re.compile("[A-Za-z][A-Za-z0-9_-]{0,63}")
+
+
+class DescribedSchema(Protocol):
+    """A schema with what its levels are called."""
+
+    @property
+    def schema(self) -> Schema:
+        """Attributes and their levels."""
+
+    @property
+    def recodes(self) -> Mapping[str, Recode]:
+        """Groups of levels."""
+
+    @property
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        """Words for levels and groups."""
+
+    @property
+    def tables(self) -> Mapping[str, LevelTable]:
+        """Columns with a value for every level, by attribute."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +102,7 @@ class CensusTable:
         return tuple(f"{self.name}_{number:03d}" for number in range(1, len(self.lines) + 1))
 
 
-def parse_table(name: str, entry: Mapping[str, Any], schema: HistogramSchema) -> CensusTable:
+def parse_table(name: str, entry: Mapping[str, Any], schema: DescribedSchema) -> CensusTable:
     """A table from an entry of a TOML file."""
     if wrong := [
         key
@@ -105,7 +126,7 @@ def parse_table(name: str, entry: Mapping[str, Any], schema: HistogramSchema) ->
         )
     if not entry["lines"].strip() and not entry.get("needs"):
         raise ConfigError(f"table {name}: there is no line; give one for each number")
-    conditions = ConditionReader(f"table {name}", schema)
+    conditions = ConditionReader(f"table {name}", schema.schema, schema.tables, schema.labels)
     where = conditions.read(entry.get("where", ""), {})
     return CensusTable(
         name,
@@ -113,7 +134,7 @@ def parse_table(name: str, entry: Mapping[str, Any], schema: HistogramSchema) ->
         entry["universe"],
         entry["histogram"],
         lowest,
-        _lines(name, entry["lines"], where, conditions),
+        read_lines(f"table {name}", entry["lines"], where, conditions),
         median,
         entry.get("needs", ""),
     )
@@ -123,7 +144,7 @@ _MOST_LINES: Final = 16_384  # columns that a spreadsheet has
 
 
 def query_table(
-    name: str, query: str, histogram: str, schema: HistogramSchema, where: str = ""
+    name: str, query: str, histogram: str, schema: DescribedSchema, where: str = ""
 ) -> CensusTable:
     """A table with a line for each answer of a query: attributes and recodes joined by ``*``, ``total`` or ``detailed``.
 
@@ -141,9 +162,10 @@ def query_table(
         >>> [(line.label, sorted(line.when)) for line in table.lines]
         [('hispanic 0', ['hispanic', 'votingage']), ('hispanic 1', ['hispanic', 'votingage'])]
     """
-    condition = ConditionReader(f"table {name}", schema).read(where, {})
+    reader = ConditionReader(f"table {name}", schema.schema, schema.tables, schema.labels)
+    condition = reader.read(where, {})
     try:
-        answers = schema.grouped(CellGroups(query))
+        answers = make_query(schema.schema, query, schema.recodes, measured=False)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     parts = [part.strip() for part in query.split("*")]
@@ -179,7 +201,8 @@ def query_table(
     return CensusTable(name, title, histogram, histogram, LOWEST[0], lines)
 
 
-def _lines(name: str, text: str, where: Condition, conditions: ConditionReader) -> tuple[TableLine, ...]:
+def read_lines(place: str, text: str, where: Condition, conditions: ConditionReader) -> tuple[TableLine, ...]:
+    """Lines written one below another, each with its depth in points, its label and its own condition."""
     lines: list[TableLine] = []
     above: list[Condition] = [where]
     sums = []
@@ -189,43 +212,49 @@ def _lines(name: str, text: str, where: Condition, conditions: ConditionReader) 
         label, _, condition = body.partition(" | ")
         if not label or depth >= len(above):
             raise ConfigError(
-                f"table {name}: line {len(lines) + 1} ({label}) stands below no line; give its depth in points"
+                f"{place}: line {len(lines) + 1} ({label}) stands below no line; give its depth in points"
             )
         own = condition.split(" & ") if condition else []
         when = conditions.read(" & ".join(part for part in own if part != _SUM), above[depth])
         above[depth + 1 :] = [when]
         sums += [len(lines)] if _SUM in own else []
         lines.append(TableLine(label, depth, when))
-    for place in sums:
-        lines[place] = replace(lines[place], summed=_below(lines, place))
+    for number in sums:
+        lines[number] = replace(lines[number], summed=lines_below(lines, number))
     return tuple(lines)
 
 
-def _below(lines: list[TableLine], place: int) -> tuple[int, ...]:
-    """Lines one step below a line."""
-    lines_below = []
+def lines_below(lines: Sequence[TableLine], place: int) -> tuple[int, ...]:
+    """Numbers of the lines one step below a line."""
+    numbers = []
     for number in range(place + 1, len(lines)):
         if lines[number].depth <= lines[place].depth:
             break
         if lines[number].depth == lines[place].depth + 1:
-            lines_below.append(number)
-    return tuple(lines_below)
+            numbers.append(number)
+    return tuple(numbers)
 
 
 class ConditionReader:
     """Reads conditions on the attributes of a schema, or on columns of their tables."""
 
-    def __init__(self, place: str, schema: HistogramSchema) -> None:
+    def __init__(
+        self,
+        place: str,
+        schema: Schema,
+        tables: Mapping[str, LevelTable] = MappingProxyType({}),
+        labels: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    ) -> None:
         self._place = place
-        self._sizes = dict(zip(schema.schema.names, schema.schema.shape, strict=True))
+        self._sizes = dict(zip(schema.names, schema.shape, strict=True))
         self._columns = {
             column: attribute
-            for attribute, columns in schema.tables.items()
+            for attribute, columns in tables.items()
             for column in columns
             if column not in self._sizes
         }
-        self._tables = schema.tables
-        self._labels = schema.labels
+        self._tables = tables
+        self._labels = labels
         self._parts: dict[str, tuple[str, frozenset[int]]] = {}
 
     def read(self, text: str, above: Condition) -> Condition:

@@ -90,7 +90,7 @@ def estimate_rules() -> EstimateRules:
     rules = EstimateRules(counts, ratios, {entry["table"]: entry["label"] for entry in document["ratios"]})
     definitions = phsafe_definitions()
     for table, cells in rules.sources.items():
-        measured = tuple(int(cell.id) for cell in definitions.table(table).basis)
+        measured = tuple(map(int, definitions.table(table).basis))
         if measured != cells:
             raise ValueError(f"estimates.toml: {table} has the basis cells {measured}, not {cells}")
     return rules

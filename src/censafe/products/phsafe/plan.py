@@ -109,5 +109,5 @@ def outline(shipped: ShippedConfig) -> tuple[str, ...]:
         levels = [level for level in shells.levels(table) if (source, level) in config.budgets]
         origin = f"; derived from {source}, without noise of its own" if table.derived else ""
         lines += [f"Table {table.name}: {table.label}{origin}.", f"  levels: {', '.join(levels)}"]
-        lines += [f"  cell {cell.id}: {cell.label}" for cell in table.basis]
+        lines += [f"  cell {cell}: {line.label}" for cell, line in table.basis.items()]
     return tuple(lines)

@@ -73,7 +73,7 @@ def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
         terms = (
             {cell: len(sources) for cell, sources in table.derived.cells.items()}
             if table.derived
-            else {cell.id: 1 for cell in table.basis}
+            else dict.fromkeys(table.basis, 1)
         )
         source = table.derived.source if table.derived else table.name
         levels = definitions.levels(table)

@@ -118,7 +118,9 @@ def phsafe_codebook() -> CodebookInput:
         regions |= {(geography.region_type, group.id): group.label for group in geography.groups}
     return CodebookInput(
         tables={
-            table.name: TableLabel(table.label, table.label, {cell.id: cell.label for cell in table.cells})
+            table.name: TableLabel(
+                table.label, table.label, {cell: line.label for cell, line in table.cells.items()}
+            )
             for table in definitions.tables
         },
         iterations={

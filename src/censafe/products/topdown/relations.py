@@ -167,13 +167,14 @@ def relation_sides() -> Mapping[str, RelatedHistogram]:
     """
     text = resources.files(__package__).joinpath("relations.toml").read_text(encoding="utf-8")
     entries = tomllib.loads(text)
-    persons = ConditionReader("relations", shipped_schemas()[entries["persons"]["schema"]])
+    of_persons = shipped_schemas()[entries["persons"]["schema"]]
+    persons = ConditionReader("relations", of_persons.schema, of_persons.tables, of_persons.labels)
     return {name: _side(entry, persons) for name, entry in entries.items()}
 
 
 def _side(entry: Mapping[str, Any], persons: ConditionReader) -> RelatedHistogram:
     schema = shipped_schemas()[entry["schema"]]
-    own = ConditionReader("relations", schema)
+    own = ConditionReader("relations", schema.schema, schema.tables, schema.labels)
     return RelatedHistogram(
         schema,
         own.read(entry["whole"], {}),

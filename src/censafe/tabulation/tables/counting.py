@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, DataError
 from censafe.model import Axis, ExactCounts, KeyDomain
+from censafe.model.cells.counting import level_classes
+from censafe.model.cells.lines import Condition, TableLine
 from censafe.model.closing import Closing
 from censafe.model.engine import engine_of, fetch
 from censafe.model.observer import unheard
@@ -31,7 +33,7 @@ from censafe.tabulation.engine import (
     stored,
     where,
 )
-from censafe.tabulation.tables.definitions import CanonicalColumn, Cell, DefinitionSet, TableDefinition, Where
+from censafe.tabulation.tables.definitions import CanonicalColumn, DefinitionSet, TableDefinition
 
 
 def canonical_text(table: ir.Table, canonical: Sequence[CanonicalColumn]) -> ir.StringValue:
@@ -145,7 +147,7 @@ class Coding:
         return np.array([False, *(group <= codes for group in groups)])
 
 
-def coding_for(conditions: Iterable[Where]) -> Coding:
+def coding_for(conditions: Iterable[Condition]) -> Coding:
     """The coarsest coding that answers all ``conditions``.
 
     Example:
@@ -156,14 +158,7 @@ def coding_for(conditions: Iterable[Where]) -> Coding:
     for condition in conditions:
         for column, codes in condition.items():
             sets.setdefault(column, []).append(codes)
-    return Coding({column: _atoms(codes) for column, codes in sorted(sets.items())})
-
-
-def _atoms(sets: list[frozenset[int]]) -> tuple[frozenset[int], ...]:
-    members: dict[tuple[bool, ...], set[int]] = {}
-    for code in sorted(frozenset().union(*sets)):
-        members.setdefault(tuple(code in codes for codes in sets), set()).add(code)
-    return tuple(frozenset(codes) for codes in members.values())
+    return Coding({column: level_classes(codes) for column, codes in sorted(sets.items())})
 
 
 class RecordTables(Protocol):
@@ -205,7 +200,7 @@ class Profile:
     atoms: Mapping[str, NDArray[np.intp]] = field(repr=False)
     weights: Mapping[str, NDArray[np.int64]] = field(repr=False)
 
-    def mask(self, conditions: Where) -> NDArray[np.bool_]:
+    def mask(self, conditions: Condition) -> NDArray[np.bool_]:
         """Which rows meet all conditions, shape (rows,)."""
         mask = np.ones(len(self.region), dtype=np.bool_)
         for column, codes in conditions.items():
@@ -234,7 +229,7 @@ class Scan(Closing):
     def __init__(
         self,
         definitions: DefinitionSet,
-        conditions: Iterable[Where],
+        conditions: Iterable[Condition],
         tables: RecordTables,
         measures: Iterable[str] = (),
     ) -> None:
@@ -302,7 +297,7 @@ class Scan(Closing):
         return self._profile(counted, "_key", self._both)
 
     @proven("profiles.proof.md", digest="034ed012067f1a6f")
-    def dropped(self, universes: Mapping[str, tuple[Where, int]]) -> dict[str, Profile]:
+    def dropped(self, universes: Mapping[str, tuple[Condition, int]]) -> dict[str, Profile]:
         """Profiles of the persons that truncation takes away.
 
         Args:
@@ -386,7 +381,7 @@ def key_domain(
     axes = [Axis(REGION_AXIS, geography.region_ids(regions))]
     if table.iterated:
         axes.append(Axis(ITERATION_AXIS, tuple(iteration.code for iteration in iteration_level.iterations)))
-    axes.append(Axis(table.cell_column, tuple(cell.id for cell in cells)))
+    axes.append(Axis(table.cell_column, tuple(cells)))
     return KeyDomain(tuple(axes))
 
 
@@ -490,7 +485,7 @@ class CountAccumulator:
     def _add_persons(self, scan: Scan, done: Callable[[int], None]) -> None:
         profile = scan.persons()
         done(3)
-        groups: dict[str, tuple[Where, int]] = {}
+        groups: dict[str, tuple[Condition, int]] = {}
         member: dict[str, str] = {}
         for name, tau in self._tau.items():
             pair = (self._definitions.split(self._definitions.table(name).universe)["person"], tau)
@@ -515,8 +510,8 @@ class CountAccumulator:
         cells = self._cells(table)
         total = np.zeros((len(regions), len(iterations), len(cells)), dtype=np.int64)
         matched = np.zeros(len(weights), dtype=np.bool_)
-        for position, cell in enumerate(cells):
-            in_cell = members.mask(cell.where)
+        for position, cell in enumerate(cells.values()):
+            in_cell = members.mask(cell.when)
             matched |= in_cell
             for row, in_iteration in enumerate(iterations):
                 both = in_cell & in_iteration
@@ -526,16 +521,16 @@ class CountAccumulator:
         for region, counts in zip(regions, total, strict=True):
             counted[region] = counted.get(region, 0) + sign * counts
 
-    def _cells(self, table: TableDefinition) -> tuple[Cell, ...]:
+    def _cells(self, table: TableDefinition) -> Mapping[str, TableLine]:
         return table.cells if self._mode == "truth" else table.basis
 
-    def _universe(self, table: TableDefinition) -> Where:
+    def _universe(self, table: TableDefinition) -> Condition:
         return table.truth_universe if self._mode == "truth" else table.universe
 
-    def _conditions(self) -> list[Where]:
-        conditions: list[Where] = []
+    def _conditions(self) -> list[Condition]:
+        conditions: list[Condition] = []
         for table in self._tables:
             conditions.append(self._universe(table))
-            conditions += [cell.where for cell in self._cells(table)]
+            conditions += [cell.when for cell in self._cells(table).values()]
             conditions += [iteration.where_of(table) for iteration in self._definitions.iterations(table)]
         return conditions

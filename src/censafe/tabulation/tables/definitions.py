@@ -1,22 +1,21 @@
 """What a product counts: tables, cells, iterations and levels as frozen values, and how they are read from TOML.
 
-Every reference is checked before anything is counted. Conditions are conjunctions of "this column holds one of these codes". Everything here is public.
+Conditions and lines are in the notation of ``model/cells``: columns are attributes, and codes are their levels. Every reference is checked
+before anything is counted. Everything here is public.
 """
 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from censafe.errors import ConfigError
+from censafe.model.cells.lines import Condition, ConditionReader, TableLine, lines_below, read_lines
 from censafe.model.entries import require_keys
 from censafe.model.parsing import parse_toml
-
-Where = Mapping[str, frozenset[int]]
-"""Allowed codes by column; a record must satisfy all of them, and an empty mapping admits all records."""
+from censafe.model.schema import Attribute, Schema
 
 EVERYONE = "*"
 """Name of the iteration level, and code of the iteration, that holds all records."""
@@ -28,16 +27,6 @@ class CanonicalColumn:
 
     column: str
     width: int
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of a table; basis cells are measured, the others are margins of the truth."""
-
-    id: str
-    label: str
-    where: Where
-    basis: bool
 
 
 @dataclass(frozen=True)
@@ -57,23 +46,21 @@ class TableDefinition:
         iterations: columns of race and Hispanic origin that decide the iteration, by role; empty for a
             table that is not repeated by race and origin.
         derived: how the table follows from a measured one, or None for a measured table.
+        cells: its lines by number, from "1"; the truth counts all of them.
+        basis: the disjoint finest cells, which a release publishes: lines with none below them that repeat none before them.
     """
 
     name: str
     label: str
     cell_column: str
     counts: Literal["persons", "units"]
-    universe: Where
-    truth_universe: Where
+    universe: Condition
+    truth_universe: Condition
     measure: str | None
     iterations: Mapping[str, str]
     derived: Derivation | None
-    cells: tuple[Cell, ...]
-
-    @property
-    def basis(self) -> tuple[Cell, ...]:
-        """The disjoint finest cells, which a release publishes."""
-        return tuple(cell for cell in self.cells if cell.basis)
+    cells: Mapping[str, TableLine]
+    basis: Mapping[str, TableLine]
 
     @property
     def measured(self) -> bool:
@@ -97,9 +84,9 @@ class Iteration:
 
     code: str
     label: str
-    where: Where
+    where: Condition
 
-    def where_of(self, table: TableDefinition) -> Where:
+    def where_of(self, table: TableDefinition) -> Condition:
         """The conditions on the columns that play the roles in ``table``."""
         return {table.iterations[role]: codes for role, codes in self.where.items()}
 
@@ -183,7 +170,7 @@ class DefinitionSet:
 
     household: str
     region: str
-    places: Where
+    places: Condition
     columns: Mapping[str, str]
     canonical: tuple[CanonicalColumn, ...]
     geographies: tuple[GeographyLevel, ...]
@@ -230,7 +217,7 @@ class DefinitionSet:
             for iteration in level.iterations
         )
 
-    def split(self, conditions: Where) -> dict[str, dict[str, frozenset[int]]]:
+    def split(self, conditions: Condition) -> dict[str, dict[str, frozenset[int]]]:
         """Conditions by the kind of record (person, unit, geo) that they look at."""
         parts: dict[str, dict[str, frozenset[int]]] = {"person": {}, "unit": {}, "geo": {}}
         for column, codes in conditions.items():
@@ -239,26 +226,7 @@ class DefinitionSet:
 
 
 _ROLES = ("race", "hispanic")
-_CODES = re.compile(r"\d+(-\d+)?(,\s*\d+(-\d+)?)*")
-
-
-def parse_codes(text: object, place: str) -> frozenset[int]:
-    """Set of codes written as numbers and ranges.
-
-    Example:
-        >>> sorted(parse_codes("20,21,25-27", "cell 2"))
-        [20, 21, 25, 26, 27]
-    """
-    if not isinstance(text, str) or not _CODES.fullmatch(text):
-        raise ConfigError(f'{place}: codes must be text such as "20,21,25-33", not {text!r}')
-    codes: set[int] = set()
-    for piece in text.split(","):
-        first, _, last = piece.strip().partition("-")
-        run = range(int(first), int(last or first) + 1)
-        if not run:
-            raise ConfigError(f"{place}: the range {piece.strip()} runs backwards")
-        codes.update(run)
-    return frozenset(codes)
+_KINDS = ("person", "unit", "geo")
 
 
 def load_definitions(text: str, place: str) -> DefinitionSet:
@@ -270,14 +238,19 @@ def load_definitions(text: str, place: str) -> DefinitionSet:
     require_keys(
         records, f"{place}, records", ("household", "region", "places", "columns", "canonical", "race_of")
     )
-    require_keys(records["columns"], f"{place}, records.columns", ("person", "unit", "geo"))
+    require_keys(records["columns"], f"{place}, records.columns", _KINDS)
     columns = {column: kind for kind, names in records["columns"].items() for column in names}
     _distinct(itertools.chain(*records["columns"].values()), f"{place}, records.columns: column")
-    loader = _Loader(place, columns, _race_of(records["race_of"], columns, place))
+    race_of = records["race_of"]
+    for whose, roles in race_of.items():
+        require_keys(roles, f"{place}, records.race_of.{whose}", _ROLES)
+        for column in roles.values():
+            _known(column, columns, f"{place}, records.race_of.{whose}")
+    loader = _Loader(place, records["columns"], race_of)
     definitions = DefinitionSet(
         household=records["household"],
         region=records["region"],
-        places=loader.where(records["places"], "records.places", ("geo",)),
+        places=loader.where(records["places"], "records.places", "geo"),
         columns=columns,
         canonical=tuple(
             _canonical(entry, records["household"], columns, place) for entry in records["canonical"]
@@ -305,16 +278,33 @@ class _Loader:
     """Turns TOML entries into definitions, knowing the file's name, its columns and whose race is meant."""
 
     def __init__(
-        self, place: str, columns: Mapping[str, str], race_of: Mapping[str, Mapping[str, str]]
+        self,
+        place: str,
+        columns: Mapping[str, Mapping[str, int]],
+        race_of: Mapping[str, Mapping[str, str]],
     ) -> None:
         self._place = place
-        self._columns = columns
         self._race_of = race_of
+        self._kind_of = {column: kind for kind in columns for column in columns[kind]}
+        levels = {column: number for kind in columns for column, number in columns[kind].items()}
+        roles = {role: max(levels[entry[role]] for entry in race_of.values()) for role in _ROLES if race_of}
+        self._schemas = {
+            kinds: Schema("records", tuple(itertools.starmap(Attribute, attributes.items())))
+            for kinds, attributes in {
+                "persons": {**columns["person"], **columns["unit"]},
+                "units": columns["unit"],
+                "geo": columns["geo"],
+                "roles": roles,
+            }.items()
+            if attributes
+        }
 
-    def where(self, entry: object, name: str, kinds: Sequence[str]) -> Where:
-        """Conditions on columns that belong to the given kinds of record."""
-        allowed = [column for column, kind in self._columns.items() if kind in kinds]
-        return self._conditions(entry, name, allowed)
+    def where(self, text: object, name: str, records: str) -> Condition:
+        """A condition on the columns that the kind of records has."""
+        place = f"{self._place}, {name}"
+        if not isinstance(text, str):
+            raise ConfigError(f'{place}: give a condition as text, such as "QAGE=0-17 & HHT2=1,2"')
+        return ConditionReader(place, self._schemas[records]).read(text, {})
 
     def iteration_level(self, entry: Mapping[str, Any], number: int) -> IterationLevel:
         """A level and its disjoint iterations; ``number`` is its place in the file."""
@@ -323,10 +313,8 @@ class _Loader:
         iterations = []
         for item in entry["iterations"]:
             require_keys(item, place, ("code", "label"), ("where",))
-            name = f"iteration {item['code']}"
-            iterations.append(
-                Iteration(item["code"], item["label"], self._conditions(item.get("where", {}), name, _ROLES))
-            )
+            where = self.where(item.get("where", ""), f"iteration {item['code']}", "roles")
+            iterations.append(Iteration(item["code"], item["label"], where))
         for first, second in itertools.combinations(iterations, 2):
             if not _disjoint(first.where, second.where):
                 raise ConfigError(f"{place}: a record could be in both {first.code} and {second.code}")
@@ -341,71 +329,47 @@ class _Loader:
         """A table with its cells."""
         place = f"{self._place}, table {entry.get('name', '?')}"
         optional = ("truth_universe", "measure", "race_of", "derived")
-        require_keys(entry, place, ("name", "label", "cell_column", "counts", "universe", "cells"), optional)
+        require_keys(entry, place, ("name", "label", "cell_column", "counts", "universe", "lines"), optional)
         if entry["counts"] not in ("persons", "units"):
             raise ConfigError(f"{place}: counts must be persons or units, not {entry['counts']!r}")
-        kinds = ("person", "unit") if entry["counts"] == "persons" else ("unit",)
-        if "measure" in entry and (entry["counts"], self._columns.get(entry["measure"])) != ("units", "unit"):
+        if "measure" in entry and (entry["counts"], self._kind_of.get(entry["measure"])) != ("units", "unit"):
             raise ConfigError(f"{place}: measure must be a unit column of a table of units")
-        universe = self.where(entry["universe"], f"table {entry['name']}, universe", kinds)
+        universe = self.where(entry["universe"], f"table {entry['name']}, universe", entry["counts"])
         truth = entry.get("truth_universe", entry["universe"])
+        lines = read_lines(place, entry["lines"], {}, ConditionReader(place, self._schemas[entry["counts"]]))
+        cells = {str(number): line for number, line in enumerate(lines, 1)}
+        basis: dict[str, TableLine] = {}
+        for number, line in enumerate(lines):
+            if not lines_below(lines, number) and all(line.when != other.when for other in basis.values()):
+                basis[str(number + 1)] = line
+        if not basis:
+            raise ConfigError(f"{place}: there is no line; give one for each cell")
+        for (first, one), (second, other) in itertools.combinations(basis.items(), 2):
+            if not _disjoint(one.when, other.when):
+                raise ConfigError(f"{place}: a record could be in both basis cells {first} and {second}")
         return TableDefinition(
             name=entry["name"],
             label=entry["label"],
             cell_column=entry["cell_column"],
             counts=entry["counts"],
             universe=universe,
-            truth_universe=self.where(truth, f"table {entry['name']}, truth_universe", kinds),
+            truth_universe=self.where(truth, f"table {entry['name']}, truth_universe", entry["counts"]),
             measure=entry.get("measure"),
-            iterations=self._iterated(entry.get("race_of"), place, kinds),
+            iterations=self._iterated(entry.get("race_of"), place, entry["counts"]),
             derived=_derivation(entry["derived"], place) if "derived" in entry else None,
-            cells=self._cells(entry, place, kinds),
+            cells=cells,
+            basis=basis,
         )
 
-    def _cells(self, entry: Mapping[str, Any], place: str, kinds: Sequence[str]) -> tuple[Cell, ...]:
-        cells = []
-        for item in entry["cells"]:
-            require_keys(item, f"{place}, cell {item.get('id', '?')}", ("id", "label"), ("where", "basis"))
-            name = f"table {entry['name']}, cell {item['id']}"
-            condition = self.where(item.get("where", {}), name, kinds)
-            cells.append(Cell(item["id"], item["label"], condition, item.get("basis", False)))
-        _distinct((cell.id for cell in cells), f"{place}: cell")
-        basis = [cell for cell in cells if cell.basis]
-        if not basis:
-            raise ConfigError(f"{place}: at least one cell must have basis = true")
-        for first, second in itertools.combinations(basis, 2):
-            if not _disjoint(first.where, second.where):
-                raise ConfigError(
-                    f"{place}: a record could be in both basis cells {first.id} and {second.id}"
-                )
-        return tuple(cells)
-
-    def _iterated(self, whose: object, place: str, kinds: Sequence[str]) -> Mapping[str, str]:
+    def _iterated(self, whose: object, place: str, counts: str) -> Mapping[str, str]:
         if whose is None:
             return {}
         if not isinstance(whose, str) or whose not in self._race_of:
             raise ConfigError(f"{place}: race_of must be one of {', '.join(self._race_of)}, not {whose!r}")
         roles = self._race_of[whose]
-        if any(self._columns[column] not in kinds for column in roles.values()):
+        if counts == "units" and any(self._kind_of[column] != "unit" for column in roles.values()):
             raise ConfigError(f"{place}: a table of units cannot be repeated by the race of a person")
         return roles
-
-    def _conditions(self, entry: object, name: str, allowed: Sequence[str]) -> Where:
-        place = f"{self._place}, {name}"
-        if not isinstance(entry, Mapping):
-            raise ConfigError(f"{place}: conditions must be a table of column = codes")
-        require_keys(entry, place, (), allowed)
-        return {column: parse_codes(codes, f"{place}, {column}") for column, codes in entry.items()}
-
-
-def _race_of(
-    entry: Mapping[str, Mapping[str, str]], columns: Mapping[str, str], place: str
-) -> Mapping[str, Mapping[str, str]]:
-    for whose, roles in entry.items():
-        require_keys(roles, f"{place}, records.race_of.{whose}", _ROLES)
-        for column in roles.values():
-            _known(column, columns, f"{place}, records.race_of.{whose}")
-    return entry
 
 
 def _canonical(
@@ -455,11 +419,11 @@ def _check_derivation(definitions: DefinitionSet, table: TableDefinition, place:
     source = definitions.table(table.derived.source)
     if source.iterations != table.iterations:
         raise ConfigError(f"{where}: {table.name} and {source.name} must be repeated by the same race_of")
-    if set(table.derived.cells) != {cell.id for cell in table.basis}:
+    if set(table.derived.cells) != set(table.basis):
         raise ConfigError(f"{where}: cells must name exactly the basis cells of {table.name}")
     for cells in table.derived.cells.values():
         for cell in cells:
-            _known(cell, [basis.id for basis in source.basis], where)
+            _known(cell, source.basis, where)
 
 
 def _known(name: object, allowed: Iterable[str], place: str) -> None:
@@ -476,5 +440,5 @@ def _distinct(names: Iterable[str], place: str) -> None:
         seen.add(name)
 
 
-def _disjoint(first: Where, second: Where) -> bool:
+def _disjoint(first: Condition, second: Condition) -> bool:
     return any(first[column].isdisjoint(second[column]) for column in first.keys() & second.keys())

@@ -1,22 +1,17 @@
 """Definition files: what is refused, and how the message says it."""
 
-import tomllib
-from importlib import resources
-
 import pytest
 
 from censafe.errors import ConfigError
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.tabulation.tables.definitions import load_definitions, parse_codes
-
-TEXT = resources.files("censafe.products.phsafe").joinpath("tables.toml").read_text(encoding="utf-8")
+from censafe.tabulation.tables.definitions import load_definitions
 
 SMALL = """
 geographies = [{ name = "usa", region_type = "USA", region_id = "1" }, { name = "state", region_type = "STATE" }]
 iteration_levels = [
   { name = "A-G", iterations = [
-    { code = "A", label = "one", where = { race = "1" } },
-    { code = "B", label = "two", where = { race = "2" } },
+    { code = "A", label = "one", where = "race=1" },
+    { code = "B", label = "two", where = "race=2" },
   ] },
   { name = "*", iterations = [{ code = "*", label = "everyone" }] },
 ]
@@ -24,8 +19,8 @@ iteration_levels = [
 [records]
 household = "MAFID"
 region = "STATE"
-places = { G = "2" }
-columns = { person = ["AGE", "RACE", "HISP"], unit = ["TEN", "POP"], geo = ["G"] }
+places = "G=2"
+columns = { person = { AGE = 100, RACE = 64, HISP = 3 }, unit = { TEN = 5, POP = 9 }, geo = { G = 3 } }
 race_of = { person = { race = "RACE", hispanic = "HISP" } }
 canonical = [{ column = "MAFID", width = 9 }, { column = "AGE", width = 1 }]
 
@@ -35,19 +30,19 @@ label = "Persons by age"
 cell_column = "T_CELL"
 counts = "persons"
 race_of = "person"
-universe = { AGE = "0-99" }
-cells = [
-  { id = "1", label = "young", basis = true, where = { AGE = "0-17" } },
-  { id = "2", label = "old", basis = true, where = { AGE = "18-99" } },
-]
+universe = "AGE=0-99"
+lines = '''
+young | AGE=0-17
+old | AGE=18-99
+'''
 
 [[tables]]
 name = "U"
 label = "Units"
 cell_column = "U_CELL"
 counts = "units"
-universe = {}
-cells = [{ id = "1", label = "all", basis = true }]
+universe = ""
+lines = "all"
 
 [[tables]]
 name = "V"
@@ -55,9 +50,9 @@ label = "All persons"
 cell_column = "V_CELL"
 counts = "persons"
 race_of = "person"
-universe = {}
+universe = ""
 derived = { source = "T", cells = { 1 = ["1", "2"] } }
-cells = [{ id = "1", label = "all", basis = true }]
+lines = "all"
 """
 
 
@@ -73,15 +68,16 @@ def test_the_small_file_is_good() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('where = { AGE = "18-99" }', 'where = { AGES = "18-99" }', r"table T, cell 2: .*unknown keys \['AGES'\]"),
-        ('where = { AGE = "18-99" }', 'where = { AGE = "17-99" }', "both basis cells 1 and 2"),
-        ('where = { AGE = "18-99" }', 'where = { AGE = "99-18" }', "runs backwards"),
-        ('where = { AGE = "18-99" }', "where = { AGE = 18 }", "codes must be text"),
-        ('where = { AGE = "18-99" }', 'where = "all"', "must be a table of column = codes"),
-        ('id = "2", label = "old"', 'id = "1", label = "old"', "cell 1 is defined twice"),
-        ('race = "2"', 'race = "1,2"', "could be in both A and B"),
-        ('where = { race = "2" }', 'where = { age = "2" }', r"unknown keys \['age'\]"),
-        ('{ code = "*", label = "everyone" }', '{ code = "*", label = "x", where = { race = "1" } }', "holds all"),
+        ("old | AGE=18-99", "old | AGES=18-99", "table T: condition 'AGES=18-99': give one of AGE, RACE, HISP"),
+        ("old | AGE=18-99", "old | AGE=17-99", "both basis cells 1 and 2"),
+        ("old | AGE=18-99", "old | AGE=99-18", "give distinct levels"),
+        ("old | AGE=18-99", "old | AGE=18-100", "whole numbers from 0 to 99"),
+        ("old | AGE=18-99", "old | AGE", "condition 'AGE': give one of"),
+        ("old | AGE=18-99", ". . old | AGE=18-99", "stands below no line"),
+        ('universe = ""', "universe = {}", "table U, universe: give a condition as text"),
+        ('race=2"', 'race=1,2"', "could be in both A and B"),
+        ('where = "race=2"', 'where = "age=2"', "iteration B: condition 'age=2': give one of race, hispanic"),
+        ('{ code = "*", label = "everyone" }', '{ code = "*", label = "x", where = "race=1" }', "holds all"),
         ('name = "A-G"', 'name = "*"', "holds all records"),
         ('region_type = "STATE"', 'region_type = "ST"', "region_type of state must be STATE"),
         (
@@ -103,15 +99,15 @@ def test_the_small_file_is_good() -> None:
         ('counts = "units"', 'counts = "rooms"', "must be persons or units"),
         ('counts = "units"', 'counts = "units"\nnote = "x"', r"unknown keys \['note'\]"),
         ('cell_column = "U_CELL"', "", r"missing keys \['cell_column'\]"),
-        ("universe = {}\ncells", 'universe = { AGE = "1" }\ncells', r"table U, universe: .*unknown keys \['AGE'\]"),
+        ('universe = ""\nlines', 'universe = "AGE=1"\nlines', "table U, universe: condition 'AGE=1': give one of TEN, POP"),
         ('source = "T"', 'source = "U"', "by the same race_of"),
         ('source = "T"', 'source = "V"', "'V' is not known"),
         ('cells = { 1 = ["1", "2"] }', 'cells = { 2 = ["1", "2"] }', "exactly the basis cells of V"),
         ('cells = { 1 = ["1", "2"] }', 'cells = { 1 = ["1", "3"] }', "'3' is not known"),
-        ('[{ id = "1", label = "all", basis = true }]\n\n', '[{ id = "1", label = "all" }]\n\n', "at least one cell"),
+        ('lines = "all"', 'lines = ""', "there is no line"),
         ('{ column = "AGE", width = 1 }', '{ column = "TEN", width = 1 }', "'TEN' is not known"),
         ('race = "RACE"', 'race = "RACES"', "'RACES' is not known"),
-        ('unit = ["TEN", "POP"]', 'unit = ["TEN", "AGE"]', "column AGE is defined twice"),
+        ("TEN = 5, POP", "TEN = 5, AGE", "column AGE is defined twice"),
         ("[records]", "[records", "not valid TOML"),
         ('household = "MAFID"', 'household = "MAFID"\nregions = 1', r"records: .*unknown keys \['regions'\]"),
     ],
@@ -123,10 +119,10 @@ def test_every_broken_reference_is_an_error(old: str, new: str, message: str) ->
     assert str(caught.value).startswith("small.toml")
 
 
-@pytest.mark.parametrize("text", ["", "a", "1-", "1,,2", "-1", 7, None, "3-1"])
-def test_codes_that_are_no_list(text: object) -> None:
-    with pytest.raises(ConfigError, match="somewhere: "):
-        parse_codes(text, "somewhere")
+def test_a_line_that_repeats_one_before_it_is_no_basis_cell() -> None:
+    text = SMALL.replace('lines = "all"', 'lines = """\nall\nthe same\n"""', 1)
+    table = load_definitions(text, "small.toml").table("U")
+    assert (list(table.cells), list(table.basis)) == (["1", "2"], ["1"])
 
 
 def test_phsafe_has_the_published_tables() -> None:
@@ -154,6 +150,6 @@ def test_phsafe_has_the_published_tables() -> None:
 
 
 def test_labels_tell_the_cells_of_a_table_apart() -> None:
-    for table in tomllib.loads(TEXT)["tables"]:
-        labels = [cell["label"] for cell in table["cells"]]
-        assert len(set(labels)) == len(labels), table["name"]
+    for table in phsafe_definitions().tables:
+        labels = [line.label for line in table.cells.values()]
+        assert len(set(labels)) == len(labels), table.name

@@ -104,7 +104,7 @@ def _repeated(
         raise ConfigError(
             f"table {base.name}{suffix}: the iteration {suffix} does not exist for {base.histogram}"
         )
-    conditions = ConditionReader(f"table {base.name}{suffix}", schema)
+    conditions = ConditionReader(f"table {base.name}{suffix}", schema.schema, schema.tables, schema.labels)
     words = iteration["words"]
     of = f" with a householder who is {words}" if households else f": people who are {words}"
     return replace(
