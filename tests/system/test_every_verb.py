@@ -144,6 +144,11 @@ RECORDS: dict[str, tuple[int, str]] = {
     "attack reconstruct D O": (1, NO_PERSONS),
     "attack rank D O": (1, NO_PERSONS),
     "attack compare D O --defense round:5": (1, NO_PERSONS),
+    "attack reconstruct D O --config C --quasi sex --target age --area grid --query sex --query age": (0, ""),
+    "attack reconstruct R O --config C --quasi sex --target age --area grid": (0, ""),
+    "attack rank D O --config C --quasi sex --target age --area grid --areas 2 --generators 1 --rows 9 --steps 9": (0, ""),
+    "attack rank R O --config C --quasi sex --target age --area grid": (2, "needs the records themselves"),
+    "attack compare D O --config C --quasi sex --target age --area grid --defense round:5": (0, ""),
     "estimate R --tables P1": (2, "counts nothing that fills census tables"),
 }  # fmt: skip
 

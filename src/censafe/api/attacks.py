@@ -14,8 +14,10 @@ from censafe.model.observer import SilentObserver
 
 if TYPE_CHECKING:
     from censafe.api.plans import Configuration
+    from censafe.attack.own.reading import AttackNames
     from censafe.attack.study import AttackChoices
     from censafe.model.observer import Observer
+    from censafe.products.topdown.configuration.config import TopdownConfig
 
 
 class AttackKeywords(TypedDict, total=False):
@@ -46,7 +48,25 @@ class AttackKeywords(TypedDict, total=False):
     progress: Observer | None
 
 
-class ReconstructKeywords(AttackKeywords, total=False):
+class OwnKeywords(TypedDict, total=False):
+    """What is attacked of records of a schema of one's own.
+
+    Args:
+        configuration: of topdown, with a table ``[read]``, which reads the records.
+        quasi: attributes or recodes that the attacker knows of every person.
+        target: the attribute or recode that the attacker looks for.
+        area: the level of the areas that the attacker knows, by its name or its column.
+        query: queries of the schema whose tables are attacked; without these and ``tables``, that of `quasi` by `target`.
+    """
+
+    configuration: Configuration | None
+    quasi: Sequence[str]
+    target: str
+    area: str
+    query: Sequence[str]
+
+
+class ReconstructKeywords(AttackKeywords, OwnKeywords, total=False):
     """How tables are reconstructed; see also :class:`AttackKeywords`.
 
     Args:
@@ -85,7 +105,15 @@ def reconstruct(data: Path | str, out: Path | str, **options: Unpack[Reconstruct
     """
     from censafe.attack.study import reconstruct_records
 
-    choices, observer = _attack_choices(options)
+    keywords: dict[str, Any] = dict(options)
+    own = _own(keywords)
+    choices, observer = _attack_choices(keywords)
+    if own is not None:
+        from censafe.attack.own.reconstruction import reconstruct_own_records
+
+        return Evaluation(
+            Path(out), reconstruct_own_records(Path(data), Path(out), *own, choices, observer).text()
+        )
     return Evaluation(Path(out), reconstruct_records(Path(data), Path(out), choices, observer).text())
 
 
@@ -142,11 +170,7 @@ def compare_defenses(
     own: dict[str, Any] = {name: keywords.pop(name) for name in names if name in keywords}
     if configuration is not None:
         return _compare_own(Path(data), Path(out), tuple(defenses), configuration, own, keywords)
-    if any(own.values()):
-        raise UsageError(
-            f"{', '.join(name for name, value in own.items() if value)}: for records of a schema of one's own, which a configuration reads; fix: give "
-            "`configuration` too, or leave these out"
-        )
+    _refuse_names(own)
     choices, observer = _attack_choices(keywords)
     return Evaluation(
         Path(out), compare_defenses_on(Path(data), Path(out), tuple(defenses), choices, observer).text()
@@ -161,15 +185,9 @@ def _compare_own(
     own: Mapping[str, Any],
     keywords: Mapping[str, Any],
 ) -> Evaluation:
-    from censafe.attack.own.reading import AttackNames
     from censafe.attack.own.study import compare_own_defenses
 
-    require_configuration(configuration)
-    if configuration.product != "topdown":
-        raise UsageError(
-            f"{configuration.source}: a configuration of {configuration.product}; allowed: one of topdown with a table [read]"
-        )
-    names = AttackNames(tuple(own.get("quasi") or ()), own.get("target") or "", own.get("area") or "")
+    names = _names(configuration, own)
     choices, observer = _attack_choices(keywords)
     source = (configuration.source, configuration.settings)
     compared = compare_own_defenses(
@@ -178,7 +196,7 @@ def _compare_own(
     return Evaluation(out, compared.text())
 
 
-class RankKeywords(TypedDict, total=False):
+class RankKeywords(OwnKeywords, total=False):
     """How candidate records are ranked.
 
     Args:
@@ -232,6 +250,7 @@ def rank_records(data: Path | str, out: Path | str, **options: Unpack[RankKeywor
     from censafe.attack.ranking.study import RankChoices, rank_records_of
 
     keywords: dict[str, Any] = dict(options)
+    own = _own(keywords)
 
     def chosen(*names: str) -> dict[str, Any]:
         return {name: keywords[name] for name in names if name in keywords}
@@ -239,7 +258,42 @@ def rank_records(data: Path | str, out: Path | str, **options: Unpack[RankKeywor
     attack, observer = _attack_choices(chosen("without", "tables", "seed", "progress"))
     fit = GeneratorChoices(**chosen("generators", "rows", "steps"))
     choices = RankChoices(attack, fit, **chosen("level", "areas"))
+    if own is not None:
+        from censafe.attack.own.reconstruction import rank_own_records
+
+        return Evaluation(Path(out), rank_own_records(Path(data), Path(out), *own, choices, observer).text())
     return Evaluation(Path(out), rank_records_of(Path(data), Path(out), choices, observer).text())
+
+
+def _own(keywords: dict[str, Any]) -> tuple[TopdownConfig, AttackNames, tuple[str, ...]] | None:
+    """Configuration, names and queries of records of an own schema, taken from the keywords; None where none are given."""
+    configuration = keywords.pop("configuration", None)
+    own = {name: keywords.pop(name, None) for name in ("quasi", "target", "area", "query")}
+    if configuration is None:
+        _refuse_names(own)
+        return None
+    names = _names(configuration, own)
+    query = own["query"] or ()
+    return configuration.checked, names, (query,) if isinstance(query, str) else tuple(query)
+
+
+def _refuse_names(own: Mapping[str, Any]) -> None:
+    if any(own.values()):
+        raise UsageError(
+            f"{', '.join(name for name, value in own.items() if value)}: for records of a schema of one's own, which a configuration reads; fix: give "
+            "`configuration` too, or leave these out"
+        )
+
+
+def _names(configuration: Configuration, own: Mapping[str, Any]) -> AttackNames:
+    from censafe.attack.own.reading import AttackNames
+
+    require_configuration(configuration)
+    if configuration.product != "topdown":
+        raise UsageError(
+            f"{configuration.source}: a configuration of {configuration.product}; allowed: one of topdown with a table [read]"
+        )
+    return AttackNames(tuple(own.get("quasi") or ()), own.get("target") or "", own.get("area") or "")
 
 
 def _attack_choices(options: Mapping[str, Any]) -> tuple[AttackChoices, Observer]:

@@ -502,6 +502,42 @@ def comparison_page(folder: Path) -> Page:
     )  # fmt: skip
 
 
+def own_reconstruction_page(folder: Path) -> Page:
+    """The page of a folder that ``attack reconstruct`` wrote of an own schema."""
+    document = read_evaluation(folder)
+    words, exhibits = _words(document), []
+    answer = f"From {len(document['tables'])} tables, {document['persons']:,} persons of {document['areas']:,} {words.areas} were reconstructed."
+    if document["conflicts"]:
+        answer += f" {document['conflicts']:,} areas have tables that no records have."
+    share = (
+        100 * document["certain_areas"] / max(document["populated"], 1) if document["variability"] else None
+    )
+    data: Rows = [{"defense": _EXACT, "certain_percent": share}]
+    if document["records_known"]:
+        names = ("agreement", "reidentification", "uniques")
+        agreement, rates, uniques = (read_frame(folder, name, _TEXTS).to_pylist() for name in names)
+        exhibits = [
+            _who(rates, data, words),
+            _comparison_sizes(agreement, data, words),
+            _alone(uniques, words),
+        ]
+        answer += f" {number_text(agreement[0][words.agreement])}% have their {words.known} and {words.target} in common with a true person."
+    if document["variability"]:
+        exhibits.append(_certainty(read_frame(folder, "variability", _TEXTS).to_pylist(), data, words))
+    return Page(
+        title="What do the tables disclose?",
+        kicker="Reconstruction and re-identification",
+        answer=answer,
+        facts=[
+            ("Persons", f"{document['persons']:,}", f"in {document['areas']:,} {words.areas}"),
+            ("Areas with one solution", f"{document['certain_areas']:,}", f"of {document['populated']:,} populated"),
+            ("Not solved in time", f"{document['unknown']:,}", "areas; never counted as certain"),
+        ],
+        exhibits=exhibits,
+        settings=[("Data", document["data"]), ("Tables", ", ".join(document["tables"])), ("Seed", str(document["seed"]))],
+    )  # fmt: skip
+
+
 def _at_risk(words: ComparisonWords) -> str:
     """Whom the attack looks for, under their number."""
     if words == CENSUS_WORDS:

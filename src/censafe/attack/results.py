@@ -196,7 +196,7 @@ def line_frame(workload: Workload) -> pa.Table:
 
 
 def table_frame(
-    workload: Workload, values: NDArray[np.int64], areas: NDArray[np.str_], level: str
+    workload: CountedLines, values: NDArray[np.int64], areas: NDArray[np.str_], level: str
 ) -> pa.Table:
     """The lines that are not 0, and the first line of every table, a row for each area and line."""
     names, numbers = np.array(workload.names), np.array(workload.numbers)

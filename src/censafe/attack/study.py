@@ -49,7 +49,7 @@ from censafe.attack.results import (
     variability_frame,
     write_wide_tables,
 )
-from censafe.attack.tables import Workload, chosen_tables, line_tables, read_line_tables
+from censafe.attack.tables import CountedLines, Workload, chosen_tables, line_tables, read_line_tables
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import (
@@ -74,7 +74,7 @@ class ConflictFinder:
     Types of persons that all lines of a pair count alike are one, so that a pair is a small problem; it is made once for all blocks.
     """
 
-    workload: Workload
+    workload: CountedLines
     seconds: float = 60.0
     _orders: dict[tuple[str, ...], tuple[_Ints, IncidenceOrder]] = field(default_factory=dict, repr=False)
 

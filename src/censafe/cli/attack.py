@@ -62,11 +62,57 @@ tables_options = together(
     ),
     click.option(
         "--tables",
+        "--tables-file",
+        "tables",
         type=_PATH,
         metavar="FILE",
-        help="TOML file with tables to use instead of those of the 2010 Summary File.",
+        help="TOML file with tables to use instead of those of the 2010 Summary File, or with --config beside --query.",
     ),
 )
+own_options = together(
+    click.option(
+        "--config",
+        metavar="CONFIG",
+        help="Configuration of topdown with a table [read]: DATA are records of your own schema.",
+    ),
+    set_option,
+    click.option(
+        "--quasi",
+        metavar="NAMES",
+        help="With --config: attributes or recodes that the attacker knows of everybody, separated by commas.",
+    ),
+    click.option(
+        "--target", metavar="NAME", help="With --config: attribute or recode that the attacker looks for."
+    ),
+    click.option(
+        "--area",
+        metavar="LEVEL",
+        help="With --config: level of the areas that the attacker knows, or the column of their codes.",
+    ),
+)
+query_option = click.option(
+    "--query",
+    multiple=True,
+    metavar="QUERY",
+    help='With --config: table to attack, such as "age * sex"; repeatable. Default: --quasi by --target.',
+)
+
+
+def _take_configuration(options: dict[str, Any]) -> None:
+    """Put the configuration and lists of names in the place of their texts."""
+    import censafe
+
+    config, settings = options.pop("config"), options.pop("settings")
+    for name in ("without", "quasi"):
+        options[name] = parse_names(options[name]) or ()
+    if config is not None:
+        options["configuration"] = censafe.configuration("topdown", config, parse_settings(settings))
+    elif settings:
+        raise click.UsageError(
+            "--set changes keys of a configuration; fix: give --config too, or leave it out"
+        )
+
+
 attack_options = together(
     tables_options,
     click.option(
@@ -117,6 +163,8 @@ attack_options = together(
     show_default=True,
     help="Use tables of blocks (b), or of blocks and tracts (bt).",
 )
+@own_options
+@query_option
 @attack_options
 @click.option(
     "--no-variability",
@@ -142,7 +190,8 @@ def reconstruct(data: Path, out: Path, **options: Any) -> None:
     DATA is a CSV or Parquet file with the columns block (15 digits), sex (1 male, 2 female), age, race (1 to 63, or white, black, aian, asian,
     nhpi, sor) and hispanic, optionally also person_id and household_id; or a folder of DHC records, a DHC run or its microdata. DATA may
     also be published tables of blocks (DHC or redistricting data, from summary files, the Census API or NHGIS), or tables with the columns geounit
-    (block or tract), table, line and value: records are reconstructed, and nothing is matched.
+    (block or tract), table, line and value: records are reconstructed, and nothing is matched. With --config, DATA is a folder of records of
+    any country, a finished run of the same schema, or tables that 'censafe attack compare' wrote.
 
     \b
     Examples:
@@ -151,10 +200,11 @@ def reconstruct(data: Path, out: Path, **options: Any) -> None:
       censafe attack reconstruct persons.csv attack/ --without P8,P10 --claims
       censafe attack reconstruct tables.csv attack/ --nearest
       censafe attack reconstruct dhc/ attack/ --attacker names.csv
+      censafe attack reconstruct data/ attack/ --config own.toml --quasi sex,age --target citizenship --area grid --query "age * sex" --query citizenship
     """
     import censafe
 
-    options["without"] = parse_names(options["without"]) or ()
+    _take_configuration(options)
     run_evaluation(censafe.reconstruct, data, out, **options)
 
 
@@ -169,7 +219,7 @@ _COUNT = click.IntRange(1, MOST_RUNS)
     type=click.Choice(["block", "tract"]),
     default="block",
     show_default=True,
-    help="Level of the areas to attack.",
+    help="Level of the areas to attack; with --config, see --area.",
 )
 @click.option(
     "--areas",
@@ -178,6 +228,8 @@ _COUNT = click.IntRange(1, MOST_RUNS)
     show_default=True,
     help="Number of areas, from the smallest with ten persons to the largest.",
 )
+@own_options
+@query_option
 @tables_options
 @click.option(
     "--generators",
@@ -215,10 +267,11 @@ def rank(data: Path, out: Path, **options: Any) -> None:
     Examples:
       censafe attack rank data/ ranked/
       censafe attack rank data/ ranked/ --areas 20 --generators 100 --rows 1000 --steps 1000
+      censafe attack rank data/ ranked/ --config own.toml --quasi sex,age --target citizenship --area municipality
     """
     import censafe
 
-    options["without"] = parse_names(options["without"]) or ()
+    _take_configuration(options)
     run_evaluation(censafe.rank_records, data, out, **options)
 
 
@@ -233,33 +286,13 @@ def rank(data: Path, out: Path, **options: Any) -> None:
     metavar="NAME",
     help="Disclosure avoidance method from the list above; repeatable.",
 )
-@click.option(
-    "--config",
-    metavar="CONFIG",
-    help="Configuration of topdown with a table [read]: DATA are records of your own schema.",
-)
-@set_option
-@click.option(
-    "--quasi",
-    metavar="NAMES",
-    help="With --config: attributes or recodes that the attacker knows of everybody, separated by commas.",
-)
-@click.option(
-    "--target", metavar="NAME", help="With --config: attribute or recode that the attacker looks for."
-)
-@click.option(
-    "--area",
-    metavar="LEVEL",
-    help="With --config: level of the areas that the attacker knows, or the column of their codes.",
-)
+@own_options
 @attack_options
 @json_option
 def compare(
     data: Path,
     out: Path,
     defenses: tuple[str, ...],
-    config: str | None,
-    settings: tuple[str, ...],
     *,
     quiet: bool,
     as_json: bool,
@@ -298,14 +331,7 @@ def compare(
     """
     import censafe
 
-    options["without"] = parse_names(options["without"]) or ()
-    options["quasi"] = parse_names(options["quasi"]) or ()
-    if config is not None:
-        options["configuration"] = censafe.configuration("topdown", config, parse_settings(settings))
-    elif settings:
-        raise click.UsageError(
-            "--set changes keys of a configuration; fix: give --config too, or leave it out"
-        )
+    _take_configuration(options)
     observer = TerminalObserver(quiet=quiet)
     comparison = censafe.compare_defenses(data, out, defenses, progress=observer, **options)
     rows = comparison.frames()["defenses"].arrow.to_pylist()

@@ -287,7 +287,7 @@ def compared(
                 every.append(study.attacked(applied))
             done(number)
     every[1:1] = study.references(every)
-    frames = _in_words(_frames(every, attackers, study), words)
+    frames = in_words(_frames(every, attackers, study), words)
     document = {
         "kind": "defenses",
         "data": str(study.data),
@@ -304,7 +304,7 @@ def compared(
     )
 
 
-def _in_words(frames: Mapping[str, pa.Table], words: ComparisonWords) -> dict[str, pa.Table]:
+def in_words(frames: Mapping[str, pa.Table], words: ComparisonWords) -> dict[str, pa.Table]:
     """Frames whose columns have the names of the words; of attributes without classes there is one column where ages have two."""
     if words == CENSUS_WORDS:
         return dict(frames)
@@ -361,7 +361,7 @@ def _frames(
         for defense in every
     }
     known = [
-        _named(percentile_frame(reconstruction), one.name)
+        named_frame(percentile_frame(reconstruction), one.name)
         for one in every
         if (reconstruction := _known(one)) is not None
     ]
@@ -395,7 +395,8 @@ def _rates(
     )
 
 
-def _named(frame: pa.Table, name: str) -> pa.Table:
+def named_frame(frame: pa.Table, name: str) -> pa.Table:
+    """A frame with the name of the data as first column."""
     return frame.add_column(0, "data", pa.array([name] * frame.num_rows, pa.string()))
 
 

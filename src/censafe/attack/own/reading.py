@@ -216,7 +216,7 @@ def read_own_records(schema: OwnSchema, data: Path, observer: Observer) -> tuple
     require_readable(read)
     if read.codes is None or read.rows is None:
         raise ValueError("a reading without findings that stop has areas and rows")
-    leaves, geography = _areas(schema, read.codes)
+    leaves, geography = areas_of_codes(schema, read.codes)
     lines = schema.lines
     if len(lines.lines) * max(map(len, geography.codes.values())) > MOST_VALUES:
         raise DataError(
@@ -230,7 +230,7 @@ def read_own_records(schema: OwnSchema, data: Path, observer: Observer) -> tuple
     ), read.codes
 
 
-def _areas(schema: OwnSchema, codes: AreaCodes) -> tuple[_Ints, OwnAreas]:
+def areas_of_codes(schema: OwnSchema, codes: AreaCodes) -> tuple[_Ints, OwnAreas]:
     """Attacked area of every lowest one, and the areas of all levels from the attacked one up."""
     depth = [level.name for level in codes.levels].index(schema.lines.area)
     chosen = codes.levels[: depth + 1]

@@ -82,16 +82,7 @@ class OwnStudy(DefenseStudy):
 
     def meaning(self, column: str) -> tuple[str, str]:
         """Meaning and unit of a column of the files."""
-        own, words = column_words("own_columns"), self.words
-        for level in words.levels:
-            for name in ("error_LEVEL", "withheld_LEVEL_percent"):
-                if column == name.replace("LEVEL", level):
-                    meaning, unit = own[name]
-                    return meaning.replace("LEVEL", level), unit
-        meaning, unit = own[column] if column in own else super().meaning(column)
-        return meaning.format(
-            area=words.area, known=words.known, target=words.target, alone=words.alone
-        ), unit
+        return own_meaning(self.words, column)
 
     def records(self, reconstruction: Reconstruction, codes: NDArray[np.str_]) -> OwnRecords:
         """Records of the reconstructed types."""
@@ -118,6 +109,22 @@ class OwnStudy(DefenseStudy):
         else:
             folder = defense.folder
         return replace(read_published(folder, self.schema, truth, self.codes), claim=defense.claim)
+
+
+def own_meaning(words: ComparisonWords, column: str) -> tuple[str, str]:
+    """Meaning and unit of a column in the words of an own schema."""
+    own = column_words("own_columns")
+    for level in words.levels:
+        for name in ("error_LEVEL", "withheld_LEVEL_percent"):
+            if column == name.replace("LEVEL", level):
+                meaning, unit = own[name]
+                return meaning.replace("LEVEL", level), unit
+    if column in (*words.levels, f"{words.area}_taken"):
+        return f"code of the area ({words.area})", ""
+    if column.endswith("_level"):
+        return f"level of {column.removesuffix('_level')}", ""
+    meaning, unit = own[column] if column in own else column_words()[column]
+    return meaning.format(area=words.area, known=words.known, target=words.target, alone=words.alone), unit
 
 
 def own_words(schema: OwnSchema) -> ComparisonWords:
@@ -207,7 +214,7 @@ def read_published(folder: Path, schema: OwnSchema, truth: OwnRecords, codes: Ar
     return data_of_people(schema.lines, read_release(folder, schema, truth, codes), microdata=True)
 
 
-def read_release(folder: Path, schema: OwnSchema, truth: OwnRecords, codes: AreaCodes) -> OwnRecords:
+def read_release(folder: Path, schema: OwnSchema, truth: OwnRecords, codes: AreaCodes | None) -> OwnRecords:
     """The published counts of a finished run of the same schema as records in the areas of the attacked level."""
     source, name, area = open_source(folder), schema.histogram.name, schema.lines.area
     if source.product != OWN:
@@ -228,7 +235,9 @@ def read_release(folder: Path, schema: OwnSchema, truth: OwnRecords, codes: Area
             f"{folder}: the run does not publish the level {area}; allowed: a run that does; it publishes {', '.join(source.levels)}"
         )
     listed = folder / AREA_CODES
-    if not listed.is_file() or listed.read_text(encoding="utf-8") != codes.files[AREA_CODES]:
+    if codes is not None and not (
+        listed.is_file() and listed.read_text(encoding="utf-8") == codes.files[AREA_CODES]
+    ):
         raise UsageError(
             f"{folder}: the run has other areas than the records; fix: give a run of the same list of areas"
         )
@@ -249,7 +258,7 @@ def compare_own_defenses(
     observer: Observer,
 ) -> Evaluated:
     """Apply defenses to the table of quasi-identifiers by target of every area, attack what each publishes, and put error and success side by side."""
-    _require_choices(choices)
+    require_own_choices(choices)
     require_defenses(specs)
     schema = OwnSchema.of(config, names)
     areas = own_areas(schema)
@@ -271,7 +280,8 @@ def compare_own_defenses(
         return compared(study, defenses, attackers, words=asdict(words))
 
 
-def _require_choices(choices: AttackChoices) -> None:
+def require_own_choices(choices: AttackChoices) -> None:
+    """Refuse what is for records of the U.S. census."""
     usual = AttackChoices()
     for name in ("without", "tables", "attacker", "agreement"):
         if getattr(choices, name) != getattr(usual, name):

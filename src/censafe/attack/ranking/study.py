@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -12,11 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.attack.pages import attack_lines
-from censafe.attack.people import People
+from censafe.attack.people import AttackedRecords
 from censafe.attack.ranking.generators import GeneratorChoices, RankedTypes, rank_types
 from censafe.attack.reading import read_people
 from censafe.attack.study import AttackChoices, share_text, workload_of, write_attack
-from censafe.attack.tables import Workload, tabulate_lines
+from censafe.attack.tables import CountedLines, tabulate_lines
 from censafe.errors import DataError, UsageError
 from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import (
@@ -51,8 +51,6 @@ class RankChoices:
     areas: int = 10
 
     def __post_init__(self) -> None:
-        if self.level not in ("block", "tract"):
-            raise UsageError(f"level: {self.level!r} is none; allowed: block, tract")
         if self.areas < 1:
             raise UsageError(f"areas: {self.areas} is too few; allowed: 1 and more")
 
@@ -73,77 +71,111 @@ def rank_records_of(data: Path, out: Path, choices: RankChoices, observer: Obser
 
     Source: attack.md 15.
     """
+    if choices.level not in ("block", "tract"):
+        raise UsageError(f"level: {choices.level!r} is none; allowed: block, tract")
     workload = workload_of(choices.attack)
     with evaluation_folder(out, {"kind": "ranking"}):
         with observer.stage("read persons"):
             truth = read_people(data)
         with observer.stage("rank"):
-            every = _attacked(truth, workload, choices, observer)
-        frames = {
-            "match_rates": _rates(every),
-            "areas": pa.table(
-                {
-                    "area": [one.area for one in every],
-                    "persons": [one.persons for one in every],
-                    "distinct": [len(one.true) for one in every],
-                    "candidates": [len(one.ranking.types) for one in every],
-                    "line_error": [one.ranking.error for one in every],
-                }
-            ),
-            "ranked": _ranked_frame(every, workload),
-        }
-        document = {
-            "kind": "ranking",
-            "data": str(data),
-            "persons": len(truth),
-            "level": choices.level,
-            "areas": len(every),
-            "attacked": sum(one.persons for one in every),
-            "generators": choices.generators.generators,
-            "rows": choices.generators.rows,
-            "steps": choices.generators.steps,
-            "seed": choices.attack.seed,
-        }
-        lines = _summary(frames["match_rates"])
-        return write_attack(out, frames, document, ranking_page, lines, parquet=("ranked",))
+            around = {
+                level: np.unique(truth.blocks[truth.block].astype(f"U{digits}"), return_inverse=True)[
+                    1
+                ].ravel()
+                for level, digits in _DIGITS.items()
+                if digits <= _DIGITS[choices.level]
+            }
+            names = np.unique(truth.blocks[truth.block].astype(f"U{_DIGITS[choices.level]}"))
+            every = ranked_areas(truth, workload, (names, names.astype(np.int64)), around, choices, observer)
+        return write_ranking(data, out, truth, workload, every, choices)
 
 
-def _attacked(truth: People, workload: Workload, choices: RankChoices, observer: Observer) -> list[_Ranked]:
-    codes = truth.blocks[truth.block]
-    names, area = np.unique(codes.astype(f"U{_DIGITS[choices.level]}"), return_inverse=True)
-    population = np.bincount(area.ravel())
+def write_ranking(
+    data: Path,
+    out: Path,
+    truth: AttackedRecords,
+    workload: CountedLines,
+    every: Sequence[_Ranked],
+    choices: RankChoices,
+    meaning: Callable[[str], tuple[str, str]] | None = None,
+) -> Evaluated:
+    """Write the rankings of some areas.
+
+    Args:
+        meaning: meaning and unit of a column; None for the columns of U.S. records.
+    """
+    frames = {
+        "match_rates": _rates(every),
+        "areas": pa.table(
+            {
+                "area": [one.area for one in every],
+                "persons": [one.persons for one in every],
+                "distinct": [len(one.true) for one in every],
+                "candidates": [len(one.ranking.types) for one in every],
+                "line_error": [one.ranking.error for one in every],
+            }
+        ),
+        "ranked": _ranked_frame(every, workload),
+    }
+    document = {
+        "kind": "ranking",
+        "data": str(data),
+        "persons": len(truth),
+        "level": choices.level,
+        "areas": len(every),
+        "attacked": sum(one.persons for one in every),
+        "generators": choices.generators.generators,
+        "rows": choices.generators.rows,
+        "steps": choices.generators.steps,
+        "seed": choices.attack.seed,
+    }
+    lines = _summary(frames["match_rates"])
+    return write_attack(out, frames, document, ranking_page, lines, parquet=("ranked",), meaning=meaning)
+
+
+def ranked_areas(
+    truth: AttackedRecords,
+    workload: CountedLines,
+    areas: tuple[NDArray[np.str_], _Ints],
+    around: Mapping[str, _Ints],
+    choices: RankChoices,
+    observer: Observer,
+) -> list[_Ranked]:
+    """Some areas after the attack.
+
+    Args:
+        areas: codes of the areas, and a number of each from which draws begin, each of shape (areas,).
+        around: area of every person by level, the attacked one first, each of shape (n,).
+    """
+    names, seeds = areas
+    area, *wider = around.values()
+    population = np.bincount(area, minlength=len(names))
     large = np.argsort(population, kind="stable")
     large = large[population[large] >= _FEWEST]
     if not len(large):
         raise DataError(
-            f"no {choices.level} has {_FEWEST} persons, and half of an area's records are attacked; fix: give more records, or level = tract"
+            f"no {choices.level} has {_FEWEST} persons, and half of an area's records are attacked; fix: give more records, or a wider level"
         )
     places = np.unique(np.rint(np.linspace(0, len(large) - 1, choices.areas)).astype(np.int64))
-    types = workload.space.types(truth)
+    types, size = workload.types(truth), workload.matrix.shape[0]
     done, ranked = work_done(observer, len(places), "areas"), []
     for number, place in enumerate(large[places].tolist(), 1):
-        ranked.append(_one(truth, workload, types, str(names[place]), choices))
-        done(number)
-    return ranked
-
-
-def _one(truth: People, workload: Workload, types: _Ints, area: str, choices: RankChoices) -> _Ranked:
-    draw = np.random.default_rng([choices.attack.seed, int(area)])
-    codes = truth.blocks[truth.block]
-    order = draw.permutation(np.flatnonzero(np.char.startswith(codes, area)))
-    attacked, other = order[: (len(order) + 1) // 2], order[(len(order) + 1) // 2 :]
-    values = tabulate_lines(workload, truth.take(attacked), np.zeros(len(attacked), np.int64), 1)[0]
-    ranking = rank_types(workload, values, choices.generators, draw)
-    own = np.bincount(types[attacked], minlength=workload.space.size)
-    sources = {ATTACK_SOURCE: ranking.types, "other half of the area": _frequent(types[other], draw)}
-    for level, digits in _DIGITS.items():
-        if digits < len(area):
-            inside = np.char.startswith(codes, area[:digits])
+        draw = np.random.default_rng([choices.attack.seed, int(seeds[place])])
+        order = draw.permutation(np.flatnonzero(area == place))
+        attacked, other = order[: (len(order) + 1) // 2], order[(len(order) + 1) // 2 :]
+        values = tabulate_lines(workload, truth.take(attacked), np.zeros(len(attacked), np.int64), 1)[0]
+        ranking = rank_types(workload, values, choices.generators, draw)
+        own = np.bincount(types[attacked], minlength=size)
+        sources = {ATTACK_SOURCE: ranking.types, "other half of the area": _frequent(types[other], draw)}
+        for level, within in zip([*around][1:], wider, strict=True):
+            inside = within == within[order[0]]
             if inside.all():
                 break
             sources[level] = _frequent(types[inside], draw, own)
-    sources["all records"] = _frequent(types, draw, own)
-    return _Ranked(area, len(attacked), np.flatnonzero(own), ranking, sources)
+        sources["all records"] = _frequent(types, draw, own)
+        ranked.append(_Ranked(str(names[place]), len(attacked), np.flatnonzero(own), ranking, sources))
+        done(number)
+    return ranked
 
 
 def _frequent(types: _Ints, draw: np.random.Generator, without: _Ints | None = None) -> _Ints:
@@ -173,7 +205,7 @@ def _rates(every: Sequence[_Ranked]) -> pa.Table:
     return pa.table(rows)
 
 
-def _ranked_frame(every: Sequence[_Ranked], workload: Workload) -> pa.Table:
+def _ranked_frame(every: Sequence[_Ranked], workload: CountedLines) -> pa.Table:
     tables = []
     for ranked in every:
         types = ranked.ranking.types[:_MOST]
@@ -203,7 +235,11 @@ def ranking_page(folder: Path) -> Page:
     last = {row["source"]: row["match_rate"] for row in rates if row["distinct_percent"] == 100}
     own, *others = last
     best = max(others, key=lambda source: last[source] or 0)
-    level = f"{document['level']}{'s' if document['areas'] > 1 else ''}"
+    level = (
+        f"{document['level']}{'s' if document['areas'] > 1 else ''}"
+        if document["level"] in _DIGITS
+        else f"areas ({document['level']})"
+    )
     return Page(
         title="Who is in the data, without a solver?",
         kicker="Ranking of candidate records",
