@@ -180,10 +180,15 @@ class DefenseStudy(ABC):
 
 @dataclass(frozen=True, eq=False)
 class CensusStudy(DefenseStudy):
-    """Persons of U.S. blocks."""
+    """Persons of U.S. blocks.
+
+    Args:
+        read: what was published before, by defense.
+    """
 
     truth: People
     workload: Workload
+    read: Mapping[str, PublishedData]
 
     def records(self, reconstruction: Reconstruction, codes: NDArray[np.str_]) -> People:
         """Persons, with an age drawn from the class of each."""
@@ -226,8 +231,8 @@ class CensusStudy(DefenseStudy):
             keys = AttackKeys.of_categories(defense.recode)
             recoded = defense.recode.people(self.truth)
             return replace(data_of_people(self.workload, recoded, keys, microdata=False), claim=defense.claim)
-        folder = defense.folder if defense.folder is not None else self._run(defense.run)
-        return replace(published_data(folder, self.workload), claim=defense.claim)
+        published = self.read.get(defense.spec) or published_data(self._run(defense.run), self.workload)
+        return replace(published, claim=defense.claim)
 
     def _run(self, config: str) -> Path:
         folder = self.out / "releases" / config
@@ -256,8 +261,11 @@ def compare_defenses_on(
     for defense in defenses:  # before anything is written
         if defense.run:
             require_dhc_records(data, defense.spec)
-        if defense.folder is not None:
-            published_data(defense.folder, workload)
+    read = {
+        defense.spec: published_data(defense.folder, workload)
+        for defense in defenses
+        if defense.folder is not None
+    }
     with observer.stage("read persons"):
         truth = read_people(data)
         attackers = attackers_of(truth, choices)
@@ -267,7 +275,7 @@ def compare_defenses_on(
             if defense.points is not None:
                 defense.points.of(truth.blocks)  # refuses blocks without points
     with evaluation_folder(out, comparison_identity(vars(truth).values(), choices)):
-        return compared(CensusStudy(data, out, truth, workload, choices, observer), defenses, attackers)
+        return compared(CensusStudy(data, out, truth, workload, choices, observer, read), defenses, attackers)
 
 
 def compared(

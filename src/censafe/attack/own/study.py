@@ -67,6 +67,7 @@ class OwnStudy(DefenseStudy):
 
     Args:
         source: the file of the configuration, and the keys of it that were changed.
+        read: what was published before, by defense.
     """
 
     truth: OwnRecords
@@ -74,6 +75,7 @@ class OwnStudy(DefenseStudy):
     schema: OwnSchema
     codes: AreaCodes
     source: tuple[str, Mapping[str, str]]
+    read: Mapping[str, PublishedData]
 
     @property
     def words(self) -> ComparisonWords:
@@ -103,12 +105,12 @@ class OwnStudy(DefenseStudy):
             return swapped_data(lines, truth, defense, seed)
         if defense.tables is not None:
             return perturbed_data(lines, truth, defense, seed)
-        if defense.folder is None:
+        published = self.read.get(defense.spec)
+        if published is None:
             folder, (source, settings) = self.out / "releases" / _TOPDOWN, self.source
             run_topdown(source, self.data, folder, settings, seed, self.observer)
-        else:
-            folder = defense.folder
-        return replace(read_published(folder, self.schema, truth, self.codes), claim=defense.claim)
+            published = read_published(folder, self.schema, truth, self.codes)
+        return replace(published, claim=defense.claim)
 
 
 def own_meaning(words: ComparisonWords, column: str) -> tuple[str, str]:
@@ -267,13 +269,16 @@ def compare_own_defenses(
     for defense in defenses:
         if defense.swap is not None:
             _require_households(defense.spec, schema, truth)
-        if defense.folder is not None:  # before anything is written
-            read_published(defense.folder, schema, truth, codes)
+    read = {  # before anything is written
+        defense.spec: read_published(defense.folder, schema, truth, codes)
+        for defense in defenses
+        if defense.folder is not None
+    }
     arrays = (truth.block, truth.type, truth.household, truth.blocks)
     words = own_words(schema)
     settings = json.dumps([config.settings, asdict(names)], sort_keys=True)
     with evaluation_folder(out, comparison_identity(arrays, choices, settings)):
-        study = OwnStudy(data, out, truth, schema.lines, choices, observer, schema, codes, source)
+        study = OwnStudy(data, out, truth, schema.lines, choices, observer, schema, codes, source, read)
         lines = pa.table({"line": schema.lines.numbers, "label": pa.array(schema.lines.labels, pa.string())})
         write_frame(out, "lines", lines)
         attackers = (exact_attacker(truth, choices.seed),)
