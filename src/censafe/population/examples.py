@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -18,7 +18,7 @@ from censafe.population.files.relation import engine_errors
 if TYPE_CHECKING:
     from censafe.population.households.validation import Check
 
-_MOST = 1000  # keys a rule
+EXAMPLES = 1000  # of a rule
 _HEADER = ("FILE", "COLUMN", "RULE", "MAFID")
 
 
@@ -54,7 +54,7 @@ def _private_file(path: Path, *, new: bool) -> Iterator[TextIO]:
 def _offenders(check: Check, counts: Counter[tuple[str, ...]]) -> list[tuple[str, ...]]:
     finding = check.finding
     key = (finding.file, finding.column, finding.rule)
-    room = _MOST - counts[key]
+    room = EXAMPLES - counts[key]
     if check.offenders is None or room <= 0:
         return []
     table = check.offenders
@@ -63,28 +63,16 @@ def _offenders(check: Check, counts: Counter[tuple[str, ...]]) -> list[tuple[str
     return [(*key, csv_cell(str(mafid))) for mafid in keys["MAFID"].to_pylist()]
 
 
-EXAMPLES = 1000  # records a rule
-_HEADER_EXAMPLES = ("FILE", "COLUMN", "RULE", "RECORD")
+def write_rows(path: Path, what: str, rows: Iterable[tuple[str, str, str, str | int]]) -> None:
+    """CONFIDENTIAL. Write offending records, or their numbers from 1 below the header, to a file that only its owner can read.
 
-
-def write_records(
-    path: Path, label: str, rules: Mapping[int, tuple[str, str]], examples: Mapping[int, list[str]]
-) -> None:
-    """CONFIDENTIAL. Write offending records to a file that only its owner can read."""
+    Args:
+        what: name of the last column.
+        rows: file, column, rule, and the record or its number.
+    """
     with _private_file(path, new=True) as stream:
         writer = csv.writer(stream)
-        writer.writerow(_HEADER_EXAMPLES)
-        for bit, records in examples.items():
-            writer.writerows((label, *rules[bit], csv_cell(record)) for record in records)
-
-
-_HEADER_ROWS = ("FILE", "COLUMN", "RULE", "ROW")
-
-
-def write_rows(path: Path, rows: Iterable[tuple[str, str, str, int]]) -> None:
-    """CONFIDENTIAL. Write numbers of offending rows, from 1 below the header, to a file that only its owner can read."""
-    with _private_file(path, new=True) as stream:
-        writer = csv.writer(stream)
-        writer.writerow(("CONFIDENTIAL: rows of records that break a rule",))
-        writer.writerow(_HEADER_ROWS)
+        if what == "ROW":
+            writer.writerow(("CONFIDENTIAL: rows of records that break a rule",))
+        writer.writerow((*_HEADER[:-1], what))
         writer.writerows(rows)

@@ -17,7 +17,7 @@ from censafe.population.blocks.histogram_files import read_columns
 from censafe.population.blocks.ipums import find_ipums, read_ipums
 from censafe.population.blocks.layout import BlockData, HistogramLayout
 from censafe.population.blocks.legacy import find_legacy, read_legacy
-from censafe.population.files.relation import require_folder
+from censafe.population.files.relation import one_or_folder, require_folder
 
 Reader = Literal["histogram", "pl94", "ipums-1940", "cef"]
 
@@ -34,7 +34,6 @@ _EXPECTED: Final[Mapping[Reader, str]] = {
     "cef": "CEF20_UNIT*, CEF20_PER* and GRF-C*.txt",
 }
 _PERSONS = "histogram"
-_KINDS = ("parquet", "csv")
 _CROSSWALKS: Final = "*crosswalk*.csv"
 
 
@@ -66,7 +65,7 @@ def block_files(
     require_folder(folder, "the histograms")
     tables = (*((_PERSONS,) if persons else ()), *others, "units")
     finders: Mapping[Reader, Callable[[Path], Mapping[str, tuple[Path, ...]]]] = {
-        "histogram": lambda place: {name: _files(place, name) for name in tables},
+        "histogram": lambda place: {name: one_or_folder(place, name, "parquet", "csv") for name in tables},
         "pl94": lambda place: {"legacy": find_legacy(place)},
         "ipums-1940": lambda place: {"extract": find_ipums(place)},
         "cef": find_cef,
@@ -143,15 +142,3 @@ def read_block_files(
         return read_cef(records, files.public, layout)
     grfc = files.public if layout.census_blocks else ()
     return read_columns(records, layout, grfc, files.crosswalks, workers)
-
-
-def _files(folder: Path, name: str) -> tuple[Path, ...]:
-    """The one file of a table, or the files of one kind in a folder of its name."""
-    single = [path for kind in _KINDS for path in matching_files(folder, f"{name}.{kind}") if path.is_file()]
-    many = [files for kind in _KINDS if (files := matching_files(folder / name, f"*.{kind}"))]
-    if len(single) + len(many) > 1:
-        raise DataError(
-            f"{folder}: several inputs for {name}; allowed: one of {name}.parquet, {name}.csv and a folder {name} of files of "
-            "one of these kinds; fix: keep one of them"
-        )
-    return tuple(single) if single else tuple(path for files in many for path in files)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from censafe.errors import ConfigError
 from censafe.geography import state_codes
 from censafe.geography.grfc import Areas, read_areas
+from censafe.model.safe_text import csv_cell
 from censafe.population.detailed.cef import CefRecords, open_cef_input
 from censafe.population.detailed.checks import (
     Checks,
@@ -37,7 +38,7 @@ from censafe.population.detailed.files import (
 from censafe.population.detailed.kernels import RACES
 from censafe.population.detailed.load import load_on_workers, load_records
 from censafe.population.detailed.public_data import LIST_NAME, PopGroupTotals, load_totals, without_listed
-from censafe.population.examples import EXAMPLES, write_records
+from censafe.population.examples import EXAMPLES, write_rows
 from censafe.population.files.layout import layout
 from censafe.population.files.parquet import table_relation
 from censafe.population.files.relation import TableFiles, at_the_end, find_table, find_tables
@@ -189,7 +190,11 @@ class SafetabSource:
             findings += problems
         findings += mismatch_findings(label, areas, loaded, totals, self.labels.get("totals", ""))
         if examples:
-            write_records(examples, label, fault_columns(fields), loaded.examples)
+            rules = fault_columns(fields)
+            rows = [
+                (label, *rules[bit], csv_cell(one)) for bit, some in loaded.examples.items() for one in some
+            ]
+            write_rows(examples, "RECORD", rows)
         if checks == "off":
             findings = without_checks(findings, label, self.labels["blocks"], loaded.unusable)
         return SafetabInput(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
@@ -22,7 +20,7 @@ from censafe.population.files.fixed_width import (
     next_line,
 )
 from censafe.population.files.relation import engine_errors, quote_text
-from censafe.population.findings import Finding
+from censafe.population.findings import Finding, stated
 
 if TYPE_CHECKING:
     import duckdb
@@ -38,52 +36,35 @@ _Ints = NDArray[np.int64]
 _kernel = compiled()
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """Columns of text that a product takes from a file."""
-
-    width: int
-    fields: tuple[FixedField, ...]
-    blank: Mapping[str, str]
-
-    def sql(self) -> str:
-        """The columns as the engine writes them: numbers without blanks and leading zeros, blanks by their meaning."""
-        return ", ".join(self._sql(one) for one in self.fields)
-
-    def _sql(self, text_field: FixedField) -> str:
-        if text_field.name in self.blank:
-            meaning = quote_text(self.blank[text_field.name])
-            return f"CASE WHEN trim({text_field.name}) = '' THEN {meaning} ELSE {text_field.name} END AS {text_field.name}"
-        if text_field.kind == "number":
-            digits = f"coalesce(nullif(ltrim(trim({text_field.name}), '0'), ''), '0')"
-            return f"CASE WHEN trim({text_field.name}) <> '' THEN {digits} END AS {text_field.name}"
-        return text_field.name
-
-
-@cache
-def _columns(name: TextName) -> _Columns:
-    own = layouts_document()[name]
-    layout = fixed_layout(own["layout"])
-    return _Columns(layout.width, tuple(layout.fields[one] for one in own["columns"]), own.get("blank", {}))
-
-
 def stage_lines(con: duckdb.DuckDBPyConnection, path: Path, name: TextName, target: Path) -> list[Finding]:
     """Write the columns of the lines of right length as Parquet; count the other lines."""
     import pyarrow as pa
 
-    columns = _columns(name)
-    lines = _TextLines(path, columns)
-    schema = pa.schema([(one.name, pa.string()) for one in columns.fields])
+    own = layouts_document()[name]
+    layout = fixed_layout(own["layout"])
+    fields = [layout.fields[one] for one in own["columns"]]
+    lines = _TextLines(path, layout.width, fields)
+    schema = pa.schema([(one.name, pa.string()) for one in fields])
+    columns = ", ".join(_column_sql(one, own.get("blank", {})) for one in fields)
     view = f"lines_{uuid4().hex[:8]}"
     with engine_errors(path.name):
         con.register(view, pa.RecordBatchReader.from_batches(schema, lines.batches(schema)))
-        con.execute(
-            f"COPY (SELECT {columns.sql()} FROM {view}) TO {quote_text(str(target))} (FORMAT parquet)"
-        )
+        con.execute(f"COPY (SELECT {columns} FROM {view}) TO {quote_text(str(target))} (FORMAT parquet)")
         con.unregister(view)
     if lines.error is not None:
         raise lines.error
     return lines.findings()
+
+
+def _column_sql(field: FixedField, blank: Mapping[str, str]) -> str:
+    """A column as the engine writes it: numbers without blanks and leading zeros, blanks by their meaning."""
+    name = field.name
+    if name in blank:
+        return f"CASE WHEN trim({name}) = '' THEN {quote_text(blank[name])} ELSE {name} END AS {name}"
+    if field.kind == "number":
+        digits = f"coalesce(nullif(ltrim(trim({name}), '0'), ''), '0')"
+        return f"CASE WHEN trim({name}) <> '' THEN {digits} END AS {name}"
+    return name
 
 
 @_kernel
@@ -120,26 +101,16 @@ def copy_fields(text: _Bytes, at: _Ints, places: _Ints, out: _Bytes) -> None:
         first += len(at) * width
 
 
-@dataclass
-class _Left:
-    """Lines that are left out: how many, and the numbers of the first ones."""
-
-    rows: int = 0
-    first: list[int] = field(default_factory=list)
-
-    def add(self, rows: int, numbers: Sequence[int]) -> None:
-        self.rows += rows
-        self.first += numbers[: _MOST_LINES - len(self.first)]
-
-
 class _TextLines:
     """The lines of one file as batches of text."""
 
-    def __init__(self, path: Path, columns: _Columns) -> None:
+    def __init__(self, path: Path, width: int, fields: Sequence[FixedField]) -> None:
         self._path = path
-        self._columns = columns
-        self._places = np.array([(one.start, one.width) for one in columns.fields], np.int64)
-        self._wrong, self._unreadable = _Left(), _Left()
+        self._width = width
+        self._places = np.array([(one.start, one.width) for one in fields], np.int64)
+        self._wrong, self._unreadable = 0, 0  # lines that are left out
+        self._first_wrong: list[int] = []
+        self._first_unreadable: list[int] = []
         self.error: CensafeError | None = None
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -159,27 +130,25 @@ class _TextLines:
 
     def findings(self) -> list[Finding]:
         """What was left out."""
-        width, fix = self._columns.width, "a file that was cut short must be copied again"
-        rules = (
-            (self._unreadable, "rows that are not UTF-8", f"{width} characters of UTF-8 text in every line",
-             f"correct or remove these lines; {fix}"),
-            (self._wrong, "lines of wrong length", f"{width} characters in every line", fix),
-        )  # fmt: skip
+        first_unreadable, first_wrong = (
+            ", ".join(map(str, first[:_MOST_LINES])) for first in (self._first_unreadable, self._first_wrong)
+        )
         return [
-            Finding(self._path.name, "", "rows", "stop", left.rows,
-                    f"{problem}, first at line {', '.join(map(str, left.first))}", allowed, repair)
-            for left, problem, allowed, repair in rules
-            if left.rows
-        ]  # fmt: skip
+            *stated(
+                "lines.rows", self._path.name, self._unreadable, first=first_unreadable, width=self._width
+            ),
+            *stated("line-lengths.rows", self._path.name, self._wrong, first=first_wrong, width=self._width),
+        ]
 
     def _plain(self, text: _Bytes, done: int) -> tuple[list[pa.Array], int]:
         """Columns of a chunk whose characters are bytes, and its lines."""
         import pyarrow as pa
 
-        at = np.empty(len(text) // (self._columns.width + 1) + 1, np.int64)
+        at = np.empty(len(text) // (self._width + 1) + 1, np.int64)
         others = np.zeros(_MOST_LINES, np.int64)
-        good, wrong, lines = find_lines(text, self._columns.width, at, others)
-        self._wrong.add(wrong, (others[:wrong] + done + 1).tolist())
+        good, wrong, lines = find_lines(text, self._width, at, others)
+        self._wrong += wrong
+        self._first_wrong += (others[:wrong] + done + 1).tolist()
         out = np.empty(good * int(self._places[:, 1].sum()), np.uint8)
         copy_fields(text, at[:good], self._places, out)
         stops = np.cumsum(good * self._places[:, 1])
@@ -200,11 +169,13 @@ class _TextLines:
             try:
                 record = line.removesuffix(b"\r").decode()
             except UnicodeDecodeError:
-                self._unreadable.add(1, [number])
+                self._unreadable += 1
+                self._first_unreadable.append(number)
                 continue
-            if len(record) == self._columns.width:
+            if len(record) == self._width:
                 records.append(record)
             elif record:
-                self._wrong.add(1, [number])
+                self._wrong += 1
+                self._first_wrong.append(number)
         places = [slice(start, start + width) for start, width in self._places.tolist()]
         return [pa.array([record[place] for record in records], pa.string()) for place in places], len(raw)

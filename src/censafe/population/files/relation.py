@@ -229,11 +229,18 @@ def tables_like(folder: Path, table: str, *patterns: str) -> list[TableFiles]:
     return candidates
 
 
-def only_candidate(candidates: Sequence[TableFiles], choice: str = "") -> TableFiles:
+def one_or_folder(folder: Path, name: str, *endings: str) -> tuple[Path, ...]:
+    """The one file of a name, or the files of one ending in a folder of that name; nothing where there is none."""
+    patterns = (pattern for ending in endings for pattern in (f"{name}.{ending}", f"{name}/*.{ending}"))
+    candidates = tables_like(folder, name, *patterns)
+    return only_candidate(candidates, stem=name).paths if candidates else ()
+
+
+def only_candidate(candidates: Sequence[TableFiles], choice: str = "", stem: str = "") -> TableFiles:
     """The one candidate; DataError where there are several."""
     if len(candidates) > 1:
         labels = ", ".join(entry.label for entry in candidates)
         raise DataError(
-            f"{layout(candidates[0].table).stem}: several candidates found ({labels}); allowed: one of them; fix: move the others away{choice}"
+            f"{stem or layout(candidates[0].table).stem}: several candidates found ({labels}); allowed: one of them; fix: move the others away{choice}"
         )
     return candidates[0]

@@ -124,7 +124,7 @@ def read_records(
         reading = _Reading(con, layout, folder, scratch, numbered=examples is not None, rows_of=rows_of)
         data = reading.read()
         if examples is not None and reading.examples:
-            write_rows(examples, reading.examples)
+            write_rows(examples, "ROW", reading.examples)
         return data
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 
@@ -22,12 +22,11 @@ from censafe.model.entries import nearest
 from censafe.model.folders import packed_words
 from censafe.population.files.delimited import DELIMITER_NAMES, csv_scan, printable_names, take_rejects
 from censafe.population.files.relation import engine_errors, quote_paths, quote_text
-from censafe.population.findings import Finding, merge_findings
+from censafe.population.findings import Finding, merge_findings, stated
 from censafe.population.records.layout import DELIMITERS, TextForm
 
 _ENDINGS: Final = (".csv", ".txt", ".tsv", ".dat", ".parquet")
 _HEAD: Final = 1 << 16  # characters of the beginning of a file
-_FIX: Final = "write the file again"
 _NAMED: Final = 10
 _COPIED: Final = 1 << 20  # bytes at a time
 _PARQUET: Final = b"PAR1"
@@ -189,10 +188,10 @@ def _parquet(path: Path, label: str) -> Source:
         metadata = pq.read_metadata(path)
         names = tuple(metadata.schema.to_arrow_schema().names)
     except (pa.ArrowException, UnicodeDecodeError):
-        wrong = Finding(
-            label, "", "header", "stop", 0, "the file is not a whole Parquet file", "Parquet", _FIX
+        problem = "the file is not a whole Parquet file"
+        return Source(
+            label, findings=tuple(stated("source.header", label, problem=problem, allowed="Parquet"))
         )
-        return Source(label, findings=(wrong,))
     except OSError:
         raise StorageError(f"{label}: the file cannot be read; check that it exists") from None
     require_plausible_size(path, metadata)
@@ -201,23 +200,27 @@ def _parquet(path: Path, label: str) -> Source:
     )
 
 
+class _UnreadableError(Exception):
+    """What is wrong with a text file of which no row can be read; it stays in this module."""
+
+    def __init__(self, rule: str, label: str, **values: Any) -> None:
+        super().__init__(rule)
+        self.findings = tuple(stated(rule, label, **values))
+
+
 def _text(path: Path, label: str, form: TextForm) -> Source:
     """A text file whose first line has the names of the columns."""
-    head, problem = _head(path, label, form)
-    if problem:
-        return Source(label, findings=(problem,))
-    delimiter, problem = _delimiter(head, label, form)
-    if problem:
-        return Source(label, findings=(problem,))
     try:
+        head = _head(path, label, form)
+        delimiter = _delimiter(head, label, form)
         names = tuple(
             name.strip() for name in next(csv.reader(head.splitlines(keepends=True), delimiter=delimiter), [])
         )
+    except _UnreadableError as error:
+        return Source(label, findings=error.findings)
     except csv.Error:
-        return Source(
-            label,
-            findings=(_unreadable(label, "the first line cannot be read", "one row of names of columns"),),
-        )
+        problem, allowed = "the first line cannot be read", "one row of names of columns"
+        return Source(label, findings=tuple(stated("source.header", label, problem=problem, allowed=allowed)))
     scan, rejects = csv_scan((path,), [f"c{place}" for place in range(len(names))], delimiter, form.encoding)
     renamed = ", ".join(f"c{place} AS {identifier(name)}" for place, name in enumerate(names))
     repeated = tuple(_repeated(label, names))
@@ -226,30 +229,23 @@ def _text(path: Path, label: str, form: TextForm) -> Source:
     )
 
 
-def _unreadable(label: str, problem: str, allowed: str, rule: str = "header", fix: str = _FIX) -> Finding:
-    return Finding(label, "", rule, "stop", 0, problem, allowed, fix)
-
-
-def _head(path: Path, label: str, form: TextForm) -> tuple[str, Finding | None]:
+def _head(path: Path, label: str, form: TextForm) -> str:
     """The beginning of a text file, without a mark of byte order."""
     opener = gzip.open if path.suffix.lower() == ".gz" else open
     try:
         with opener(path, "rb") as stream:
             raw = stream.read(_HEAD)
     except (gzip.BadGzipFile, EOFError):
-        return "", _unreadable(
-            label, "the archive cannot be unpacked", "whole .gz files", "rows", "copy it again"
-        )
+        raise _UnreadableError("source.rows", label) from None
     except OSError:
         raise StorageError(f"{label}: the file cannot be read; check that it exists") from None
     if not raw.strip():
-        return "", _unreadable(label, "the file is empty", "a row of names of columns, and one row a record")
+        allowed = "a row of names of columns, and one row a record"
+        raise _UnreadableError("source.header", label, problem="the file is empty", allowed=allowed)
     marked = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
     if marked != (form.encoding == "utf-16"):
         other = "utf-16" if marked else "not utf-16"
-        return "", _unreadable(
-            label, f"the file is {other}, and [read] says encoding = {form.encoding}", "the encoding of [read]", "encoding", "correct encoding in [read]"
-        )  # fmt: skip
+        raise _UnreadableError("source.encoding", label, other=other, encoding=form.encoding)
     encoding = {"utf-8": "utf-8-sig"}.get(form.encoding, form.encoding)
     try:
         if form.encoding == "utf-16":  # a line end has two bytes
@@ -257,26 +253,21 @@ def _head(path: Path, label: str, form: TextForm) -> tuple[str, Finding | None]:
         else:
             text = raw[: raw.rfind(b"\n") + 1 or len(raw)].decode(encoding)
     except UnicodeDecodeError:
-        return "", _unreadable(
-            label, f"the text is not {form.encoding}", f"text in {form.encoding}", "encoding",
-            'give its encoding in [read], such as encoding = "latin-1"',
-        )  # fmt: skip
+        raise _UnreadableError("source-text.encoding", label, encoding=form.encoding) from None
     if not text.splitlines()[0].strip():
-        return "", _unreadable(label, "the first line is blank", "a row of names of columns")
-    return text, None
+        allowed = "a row of names of columns"
+        raise _UnreadableError("source.header", label, problem="the first line is blank", allowed=allowed)
+    return text
 
 
-def _delimiter(head: str, label: str, form: TextForm) -> tuple[str, Finding | None]:
+def _delimiter(head: str, label: str, form: TextForm) -> str:
     """The mark that parts the first rows into equally many values, the most of them; that of the form where it has one."""
     first = head.splitlines()[0]
     if form.delimiter is not None:
         others = [DELIMITER_NAMES[mark] for mark in DELIMITERS if mark != form.delimiter and mark in first]
         if others and form.delimiter not in first:
-            return "", _unreadable(
-                label, f"the file is {others[0]}-delimited", f"the delimiter {form.delimiter} of [read]", "delimiter",
-                "correct delimiter in [read], or leave it out",
-            )  # fmt: skip
-        return form.delimiter, None
+            raise _UnreadableError("source.delimiter", label, name=others[0], delimiter=form.delimiter)
+        return form.delimiter
     rows = head.splitlines(keepends=True)[:20]
     if len(rows) > 2 and len(head) >= _HEAD // 2:
         rows = rows[:-1]
@@ -289,20 +280,14 @@ def _delimiter(head: str, label: str, form: TextForm) -> tuple[str, Finding | No
         if widths and widths[0] > 1:
             common = Counter(widths).most_common(1)[0][0] == widths[0]
             scores.append((common, widths[0], mark))
-    return (max(scores)[2] if scores else ","), None
+    return max(scores)[2] if scores else ","
 
 
 def _repeated(label: str, names: Sequence[str]) -> list[Finding]:
     """A finding for columns of one name, by their places: a file without a header has values there. Small and capital letters are alike."""
     counts = Counter(name.lower() for name in names)
     places = [str(place) for place, name in enumerate(names, 1) if counts[name.lower()] > 1]
-    if not places:
-        return []
-    problem = f"columns repeated: those at {', '.join(places[:_NAMED])}"
-    return [
-        Finding(label, "", "header", "stop", 0, problem, "a header with each name of a column once",
-                "rename or remove one of them; where the first row is a record, add a header")
-    ]  # fmt: skip
+    return stated("source-names.header", label, places=", ".join(places[:_NAMED])) if places else []
 
 
 @dataclass(frozen=True)
@@ -340,17 +325,16 @@ class Scanned:
 
     def missing(self, columns: Sequence[str]) -> list[Finding]:
         """A finding for every file that lacks some columns."""
-        findings = []
+        findings: list[Finding] = []
         for one in self.sources:
             absent = [name for name in dict.fromkeys(columns) if name.lower() not in one.by_name]
             if absent and one.columns:
                 known = printable_names(one.columns, columns)
                 hints = "".join(nearest(name, known.split(", ")) for name in absent) if known else ""
-                findings.append(
-                    Finding(one.label, ", ".join(absent), "header", "stop", 0, "columns missing",
-                            f"the columns that [read] names{f'; the file also has {known}' if known else ''}",
-                            f"correct [read], or the header of the file.{hints}")
-                )  # fmt: skip
+                known = f"; the file also has {known}" if known else ""
+                findings += stated(
+                    "source-columns.header", one.label, column=", ".join(absent), known=known, hints=hints
+                )
         return findings
 
     def rejected(self, con: duckdb.DuckDBPyConnection) -> list[Finding]:

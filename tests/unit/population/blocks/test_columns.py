@@ -213,7 +213,7 @@ def test_folders_without_the_files_say_which(tmp_path):
     _folder(tmp_path)
     (tmp_path / "units").mkdir()
     write_table(tmp_path / "units" / "a.parquet", UNITS)
-    assert "several inputs for units" in _problems(tmp_path)
+    assert "units: several candidates found (units.parquet, units/*.parquet)" in _problems(tmp_path)
 
 
 def test_blocks_of_two_states_need_the_nation_as_root(tmp_path):

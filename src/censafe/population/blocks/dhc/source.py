@@ -48,7 +48,7 @@ from censafe.population.blocks.layout import no_persons
 from censafe.population.blocks.lookup import BlockTable, find_block, line_blocks
 from censafe.population.files.fixed_width import FixedFile, Numbers, RecordLayout, fixed_layout
 from censafe.population.files.parquet import readable_texts
-from censafe.population.files.relation import require_folder
+from censafe.population.files.relation import one_or_folder, require_folder
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal, stated
 
 _MOST: Final = 2**31 - 1
@@ -156,7 +156,7 @@ class DhcFiles:
 def dhc_files(folder: Path) -> DhcFiles:
     """Find the files: ``persons`` and ``units`` as Parquet (a file, or a folder of files), or CEF20_PER* and CEF20_UNIT*, with GRF-C*.txt."""
     require_folder(folder, "the records")
-    tables = {name: _parquet(folder, name) for name in ("units", "persons")}
+    tables = {name: one_or_folder(folder, name, "parquet") for name in ("units", "persons")}
     fixed = find_cef(folder)
     if any(tables.values()) and fixed:
         raise DataError(f"{folder}: both Parquet files and Census Edited Files; fix: keep one of them")
@@ -182,16 +182,6 @@ def dhc_files(folder: Path) -> DhcFiles:
         totals = fixed.get("totals", ())
         return DhcFiles("fixed", fixed["units"], fixed["persons"], grfc, totals, crosswalk)
     return DhcFiles("parquet", tables["units"], tables["persons"], grfc, crosswalk=crosswalk)
-
-
-def _parquet(folder: Path, name: str) -> tuple[Path, ...]:
-    single = tuple(path for path in matching_files(folder, f"{name}.parquet") if path.is_file())
-    many = matching_files(folder / name, "*.parquet")
-    if (single and many) or len(single) > 1:
-        raise DataError(
-            f"{folder}: both {single[0].name} and {single[1].name if len(single) > 1 else f'the folder {name}'}; fix: keep one of them"
-        )
-    return single or many
 
 
 def read_dhc(files: DhcFiles, rules: Sequence[LevelRule], *, workers: int | None = None) -> DhcData:
