@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import COMPARED, Confidentiality
 from censafe.evaluation.counts.cells import MatchedCells
+from censafe.evaluation.loss import residual_frame
 from censafe.evaluation.pages.page import Page, page_html
 from censafe.evaluation.shipped import CODEBOOK
-from censafe.geography.identifiers import AREA_COLUMNS, AreaNames
+from censafe.geography.identifiers import AreaNames
 from censafe.model.parsing import read_stored
 from censafe.model.safe_text import csv_cell, csv_table, csv_text, file_name, text_of_cell
 from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write
@@ -121,32 +122,17 @@ def side_by_side(
     cells: MatchedCells, labels: Sequence[str], words: Sequence[str], areas: AreaNames | None = None
 ) -> tuple[pa.Table, pa.Table | None]:
     """Original and protected counts of every area, long and wide, with the suffixes that NHGIS uses."""
-    area = cells.area_of_entry
-    known = (areas or AreaNames()).of_level(cells.level, cells.areas)
-    unknown = dict.fromkeys(AREA_COLUMNS, np.full(len(cells.areas), ""))
-    long = pa.table(
-        {
-            "level": pa.array([cells.level] * len(area), pa.string()),
-            "geocode": pa.array(cells.areas[area].tolist(), pa.string()),
-            **{
-                name: pa.array(codes[area].tolist(), pa.string())
-                for name, codes in {**unknown, **known}.items()
-            },
-            "characteristic": pa.array([cells.query] * len(area), pa.string()),
-            "answer": cells.answer,
-            "label": pa.array(np.array(words, np.str_)[cells.answer].tolist(), pa.string()),
-            "count_sf": cells.confidential,
-            "count_dp": cells.published,
-            "error": cells.residual,
-        }
-    )
+    frame = residual_frame(cells, areas).drop_columns(["run_id", "area_class"])
+    renamed = {"confidential": "count_sf", "published": "count_dp", "residual": "error"}
+    frame = frame.rename_columns([renamed.get(name, name) for name in frame.column_names])
+    labels_of_entry = pa.array(words, pa.string()).take(pa.array(cells.answer))
+    long = frame.add_column(frame.column_names.index("count_sf"), "label", labels_of_entry)
     if cells.answers > _WIDEST:
         return long, None
     true, published = cells.dense()
-    columns: dict[str, Any] = {
-        "geocode": cells.areas.tolist(),
-        **{name: codes.tolist() for name, codes in known.items()},
-    }
+    known = (areas or AreaNames()).of_level(cells.level, cells.areas)
+    columns: dict[str, Any] = {"geocode": cells.areas.tolist()}
+    columns |= {name: codes.tolist() for name, codes in known.items()}
     for answer, label in enumerate(labels):
         columns[f"{label}_sf"] = np.ascontiguousarray(true[:, answer])
         columns[f"{label}_dp"] = np.ascontiguousarray(published[:, answer])

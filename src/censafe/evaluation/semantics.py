@@ -83,7 +83,12 @@ def evaluate_semantics(
         with reading.observer.stage(f"attack on {question.name}"):
             powers.append(labeled(_power(question), about))
         if question.definition is Definition.ZCDP:
-            conversions.append(labeled(_conversions(question), about))
+            readings = [epsilons(question.loss, delta) for delta in _DELTAS]
+            names = ("slide", "prefactor", "tight", "gaussian")
+            columns = {f"epsilon_{name}": [getattr(one, name) for one in readings] for name in names}
+            tails = [gaussian_loss_tail(question.loss, epsilon) for epsilon in columns["epsilon_tight"]]
+            deltas = [float(one) for one in _DELTAS]
+            conversions.append(labeled(pa.table({"delta": deltas, **columns, "loss_tail": tails}), about))
     frames = {"power": stacked(powers)} | ({"epsilon": stacked(conversions)} if conversions else {})
     document = {
         "kind": "semantics",
@@ -123,14 +128,6 @@ def _power(question: RecordQuestion) -> pa.Table:
             "bound": [largest_power(question.loss, question.definition, one) for one in levels],
         }
     )
-
-
-def _conversions(question: RecordQuestion) -> pa.Table:
-    readings = [epsilons(question.loss, delta) for delta in _DELTAS]
-    names = ("slide", "prefactor", "tight", "gaussian")
-    columns = {f"epsilon_{name}": [getattr(one, name) for one in readings] for name in names}
-    tails = [gaussian_loss_tail(question.loss, epsilon) for epsilon in columns["epsilon_tight"]]
-    return pa.table({"delta": [float(one) for one in _DELTAS], **columns, "loss_tail": tails})
 
 
 def _summary(power: pa.Table) -> Sequence[str]:

@@ -192,12 +192,26 @@ def error_metrics(sample: ErrorSample, *, non_zero_counts: bool = False) -> dict
     metrics = {
         **_sizes(signed),
         **_percents(sample, residual, number),
-        **_counts(count.without_zeros() if non_zero_counts else count),
     }
     true = count.total
     metrics["total_relative_error"] = signed.absolute().total / true if true else _NAN
     metrics["cv"] = 100 * metrics["rmse"] / count.mean if true else _NAN
-    metrics |= _crossings(sample)
+    counted = count.without_zeros() if non_zero_counts else count
+    metrics |= {
+        "count_median": counted.quantile(0.5),
+        "count_pct95": counted.quantile(0.95),
+        "count_mean": counted.mean,
+        "count_std": counted.deviation,
+    }
+    # counts that reach 50,000 on one side only, and those below 20 on one side and of 100 or more on the other
+    side, public = sample.confidential, sample.published
+    large, was_large = public >= _LARGE, side >= _LARGE
+    metrics |= {
+        "up_over_50000": float((large & ~was_large).sum()),
+        "down_over_50000": float((was_large & ~large).sum()),
+        "up_from_20_to_100": float(((side < _FEW) & (public >= _MANY)).sum()),
+        "down_from_100_to_20": float(((side >= _MANY) & (public < _FEW)).sum()),
+    }
     metrics["n_cells"] = float(number)
     metrics["n_zero_zero"] = float(sample.domain - len(sample.confidential))
     metrics["n_from_zero"] = float(((sample.confidential == 0) & (residual != 0)).sum())
@@ -246,27 +260,6 @@ def _percents(sample: ErrorSample, residual: NDArray[Any], number: int) -> dict[
         "ape_2_to_5": float(between),
         "ape_over_5": float(above[0]),
         "ape_over_10": float(above[1]),
-    }
-
-
-def _crossings(sample: ErrorSample) -> dict[str, float]:
-    """Counts that reach 50,000 on one side only, and those below 20 on one side and of 100 or more on the other."""
-    true, public = sample.confidential, sample.published
-    large, was_large = public >= _LARGE, true >= _LARGE
-    return {
-        "up_over_50000": float((large & ~was_large).sum()),
-        "down_over_50000": float((was_large & ~large).sum()),
-        "up_from_20_to_100": float(((true < _FEW) & (public >= _MANY)).sum()),
-        "down_from_100_to_20": float(((true >= _MANY) & (public < _FEW)).sum()),
-    }
-
-
-def _counts(count: Tally) -> dict[str, float]:
-    return {
-        "count_median": count.quantile(0.5),
-        "count_pct95": count.quantile(0.95),
-        "count_mean": count.mean,
-        "count_std": count.deviation,
     }
 
 

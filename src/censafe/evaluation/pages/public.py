@@ -199,12 +199,12 @@ def semantics_page(folder: Path) -> Page:
     document = read_evaluation(folder)
     power = read_frame(folder, "power", ("question", "symbol")).to_pylist()
     exhibits = [
-        _semantic_power(f"power-{place}", question, _of(power, question))
+        _power(f"power-{place}", question, _of(power, question))
         for place, question in enumerate(document["questions"], 1)
     ]
     if (folder / "epsilon.csv").exists():
         readings = read_frame(folder, "epsilon", ("question", "symbol")).to_pylist()
-        exhibits.append(_epsilons(document["questions"], readings))
+        exhibits.append(_epsilon(document["questions"], readings))
     return Page(
         title=f"What does the budget mean for one person? {document['configuration']}",
         kicker="Semantics of a privacy loss",
@@ -237,7 +237,7 @@ def _of(rows: Rows, question: Mapping[str, Any]) -> Rows:
 _KINDS: Final = ("discrete_gaussian_randomized", "discrete_gaussian", "gaussian", "bound")
 
 
-def _semantic_power(name: str, question: Mapping[str, Any], rows: Rows) -> Exhibit:
+def _power(name: str, question: Mapping[str, Any], rows: Rows) -> Exhibit:
     alarms = [float(one) for one in ALARMS]
     stated = [row for row in rows if row["false_alarm"] in alarms]
     column = "discrete_gaussian_randomized" if known(stated[0]["discrete_gaussian"]) else "bound"
@@ -289,7 +289,7 @@ def _power_figure(rows: Rows) -> Figure:
     return figure
 
 
-def _epsilons(questions: Rows, rows: Rows) -> Exhibit:
+def _epsilon(questions: Rows, rows: Rows) -> Exhibit:
     sections = []
     for question in questions:
         lines = [

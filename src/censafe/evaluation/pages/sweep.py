@@ -18,6 +18,7 @@ from censafe.evaluation.pages.page import (
     Page,
     Rows,
     exhibit,
+    grouped,
     known,
     number,
     one_panel,
@@ -279,12 +280,8 @@ def _budget(full: Rows, document: Mapping[str, Any]) -> Exhibit:
 def _curves(folder: Path) -> Exhibit | None:
     rows = read_frame(folder, "epl_curves", ("method",)).to_pylist()
     own = [row for row in rows if row["method"] == "topdown"]
-    if not own:
-        return None
-    curves: dict[float, list[Mapping[str, Any]]] = {}
-    for row in own:
-        curves.setdefault(row["setting"], []).append(row)
-    return exhibit("sweep.figure-1", figure=draw_curves(curves, EPSILON))
+    curves = grouped(own, lambda row: float(row["setting"]))
+    return exhibit("sweep.figure-1", figure=draw_curves(curves, EPSILON)) if curves else None
 
 
 def _hidden(full: Rows, document: Mapping[str, Any]) -> Exhibit | None:
@@ -396,28 +393,20 @@ def _bias_exhibit(level: str, bias: Rows, violins: Rows) -> Exhibit:
     )
 
 
-def _full_lines(full: Rows, stat: str, level: str) -> list[list[str]]:
-    """The lines of one count at one level: budgets, then samples."""
-    return [
-        [
-            f"{EPSILON} {row['epsilon']:g}" if method == "topdown" else f"sample {row['sample_pct']:g}%",
-            *(
-                number_text(row[metric], 0)
-                for metric in ("count_median", "count_pct95", "median_ae", "pct95_ae", "max_ae")
-            ),
-            number_text(row["epl"], 3),
-        ]
-        for method in ("topdown", "srs")
-        for row in _chosen(full, method, "as_published", stat)
-        if row["level"] == level
-    ]
-
-
 def _full(full: Rows) -> Exhibit:
-    return exhibit(
-        "sweep.full-table",
-        sections=[
-            (f"{stat}, {level}", _full_lines(full, stat, level))
-            for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full)
-        ],
-    )
+    """The lines of every count at every level: budgets, then samples."""
+    metrics = ("count_median", "count_pct95", "median_ae", "pct95_ae", "max_ae")
+    sections = []
+    for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full):
+        lines = [
+            [
+                f"{EPSILON} {row['epsilon']:g}" if method == "topdown" else f"sample {row['sample_pct']:g}%",
+                *(number_text(row[metric], 0) for metric in metrics),
+                number_text(row["epl"], 3),
+            ]
+            for method in ("topdown", "srs")
+            for row in _chosen(full, method, "as_published", stat)
+            if row["level"] == level
+        ]
+        sections.append((f"{stat}, {level}", lines))
+    return exhibit("sweep.full-table", sections=sections)

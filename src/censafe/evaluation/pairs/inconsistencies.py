@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from censafe.evaluation.areas import ComparedAreas, Strata, everything
 from censafe.evaluation.shipped import shipped_document, shipped_rows
-from censafe.evaluation.summary.counts import SummarySources
+from censafe.evaluation.summary.counts import TRUTH, SummarySources
 from censafe.evaluation.summary.tables import Record, SummaryRequest
 
 _Numbers = NDArray[Any]
@@ -201,7 +201,6 @@ CONDITIONS: Final[Mapping[str, Condition]] = {
 COUNTED: Final = "counted"
 UNMEASURED: Final = "not in this product"
 NOT_MEASURED: Final = "not asked of the lowest level"
-_TRUTH: Final = "truth"
 _DIFFERS: Final = "total-differs"
 _MANY: Final = 62  # counts of one kind that are not constrained by those of others
 _TOTAL: Final = SummaryRequest()
@@ -310,14 +309,9 @@ def _of_list(
         requests = _requests(inconsistency, group)
         counts = shared if (inconsistency, group) in few else sources.count(areas, requests)
         terms = (group,) if group else ()
-        true = Side({request: counts[request].true for request in requests}, terms, known)
-        sides = {_TRUTH: true}
-        for run, name in enumerate(sources.runs):
-            sides[name] = Side(
-                {request: counts[request].published[run] for request in requests}, terms, known
-            )
+        sides = {name: Side(own, terms, known) for name, own in sources.sides(counts, requests).items()}
         for run_id, side in sides.items():
-            universe, met = _test(inconsistency, side, true)
+            universe, met = _test(inconsistency, side, sides[TRUTH])
             for strata in classes:
                 for at, name in enumerate(strata.names):
                     inside = strata.of_area == at
@@ -452,12 +446,7 @@ def count_contradictions(sources: SummarySources, lists: Sequence[ComparedAreas]
     for areas in lists:
         counted = sources.count(areas, [request for one in kinds for request in one.requests])
         for contradiction in kinds:
-            sides = [("truth", {request: counted[request].true for request in contradiction.requests})]
-            sides += [
-                (name, {request: counted[request].published[run] for request in contradiction.requests})
-                for run, name in enumerate(sources.runs)
-            ]
-            for name, counts in sides:
+            for name, counts in sources.sides(counted, contradiction.requests).items():
                 universe, excess = contradiction.test(counts)
                 concerned, wrong = int(universe.sum()), int((excess > 0).sum())
                 rows.append(

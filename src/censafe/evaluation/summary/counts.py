@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NoReturn
@@ -22,6 +22,8 @@ from censafe.model.topdown.histograms import HistogramSchema
 
 _AT_ONCE: Final = 62  # sets of cells in one pass, one bit each of 64
 _STATE: Final = "State"
+TRUTH: Final = "truth"
+"""What the side of the truth is called in the column ``run_id``."""
 _NOWHERE: Final = re.compile("9{4,}")  # how block files write that a block lies in no area
 _RECORDS: Final = {"person": ProtectedUnit.PERSON, "household": ProtectedUnit.HOUSEHOLD}
 
@@ -133,6 +135,16 @@ class SummarySources:
             for start in range(0, len(own), _AT_ONCE):
                 counts |= self._counted(place, areas, own[start : start + _AT_ONCE])
         return counts
+
+    def sides(
+        self, counted: Mapping[SummaryRequest, Counted], requests: Iterable[SummaryRequest]
+    ) -> dict[str, dict[SummaryRequest, NDArray[Any]]]:
+        """Counts of some requests, first those of the truth, then those of every run by its name."""
+        own = {request: counted[request] for request in requests}
+        sides = {TRUTH: {request: counts.true for request, counts in own.items()}}
+        for run, name in enumerate(self.runs):
+            sides[name] = {request: counts.published[run] for request, counts in own.items()}
+        return sides
 
     def without_quarters(self, areas: ComparedAreas) -> NDArray[np.bool_] | None:
         """Areas without a facility of group quarters, shape (areas,); None where facilities are not known."""
