@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from censafe.model import NoiseLaw
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, derive_part_key
-from censafe.privacy.keys.run_keys import ReleaseKey
+from censafe.privacy.keys import ReleaseKey, ReleasePartKey, TestPartKey, derive_part_key
 from censafe.privacy.noise import kernels, numpy_kernels
 from censafe.privacy.noise.sampler import draw
 from censafe.privacy.noise.tables import NoiseTable

@@ -10,8 +10,7 @@ from censafe.estimation.topdown.levels.facts import PublicFacts, facts_above, fa
 from censafe.geography.spines.tree import Subtree, subtrees
 from censafe.model import ExactHistograms
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
-from censafe.privacy.keys.part_keys import derive_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import TestKey, derive_part_key
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig

@@ -35,8 +35,7 @@ from campaign.audits.topdown import (
 from campaign.trials import Failures, Finding
 from censafe.model import Axis, Definition, ExactCounts, KeyDomain, NoiseLaw, QueryPlan
 from censafe.model.topdown.level_measurements import LevelBudgets
-from censafe.privacy.keys.part_keys import derive_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import TestKey, derive_part_key
 from censafe.privacy.loss.attack import largest_power
 from censafe.privacy.measure.adaptive import AdaptiveTables, measure_adaptive
 from censafe.privacy.measure.groups import ListedGroups, measure_groups

@@ -13,9 +13,9 @@ from censafe import configuration, plan
 from censafe.attack.reading import read_people
 from censafe.evaluation.counts.pairing import block_rows
 from censafe.geography.geocodes import GeocodeForm
-from censafe.privacy.keys.commitments import load_key
-from censafe.privacy.keys.run_keys import ReleaseKey
+from censafe.privacy.keys import ReleaseKey
 from censafe.privacy.ledger.book import Ledger
+from censafe.privacy.ledger.commitments import load_key
 from censafe.privacy.ledger.report import verify
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.plan import workloads

@@ -19,8 +19,7 @@ from censafe import synthesize
 from censafe.model import SparseLevel
 from censafe.model.cells.counting import AreaBlocks, tabulated
 from censafe.model.observer import SilentObserver
-from censafe.privacy.keys.part_keys import derive_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import TestKey, derive_part_key
 from censafe.privacy.measure.lazy import LazyAnswers
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.census_tables.definitions import census_tables

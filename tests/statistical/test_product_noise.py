@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from censafe.model import ExactHistograms, NoiseLaw, SparseLevel
 from censafe.model.observer import SilentObserver
-from censafe.privacy.keys import part_keys
+from censafe.privacy import keys
 from censafe.privacy.measure import mechanisms
 from censafe.products.detailed import recipe as safetab_h
 from censafe.products.detailed import recipe as safetab_p
@@ -286,14 +286,14 @@ def test_half_the_deviation_in_one_table_is_rejected(tmp_path: Path, monkeypatch
 
 
 def one_key_for_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = part_keys._part_key
+    right = keys._part_key
 
     def same(key: Any, digest: str, commitment: bytes, part: str, planned: Any) -> Any:
         wrong = right(key, digest, commitment, "same", planned)
-        wrong.usage = part_keys.Usage()  # the shared account of addresses would refuse the second part
+        wrong.usage = keys.Usage()  # the shared account of addresses would refuse the second part
         return wrong
 
-    monkeypatch.setattr(part_keys, "_part_key", same)
+    monkeypatch.setattr(keys, "_part_key", same)
 
 
 @pytest.mark.parametrize(
@@ -344,9 +344,9 @@ def test_one_key_for_all_parts_is_refused_at_the_door(
 ) -> None:
     from censafe.errors import ReleaseError
 
-    right = part_keys._part_key
+    right = keys._part_key
     monkeypatch.setattr(
-        part_keys,
+        keys,
         "_part_key",
         lambda key, digest, commitment, _, planned: right(key, digest, commitment, "same", planned),
     )

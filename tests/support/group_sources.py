@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import GroupBlock, GroupLevel, NoiseLaw, QueryPlan, TableVariant
-from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import TestKey, TestPartKey, derive_part_key
 
 
 class Source:

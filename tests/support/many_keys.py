@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from censafe.model import NoiseLaw, PartPlan, ReleasePlan
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import TestKey
 from censafe.products.run.account import MeasurementFiles, MeasurementStore
 from support.noise_statistics import ExactLaw
 

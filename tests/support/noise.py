@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import NoiseLaw
-from censafe.privacy.keys.entropy import Secret
-from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import Secret, TestKey, TestPartKey, derive_part_key
 from censafe.privacy.noise.sampler import draw
 from censafe.privacy.noise.tables import NoiseTable
 

@@ -114,8 +114,7 @@ def measure(counts: ArrayLike, law: NoiseLaw, *, test_key: int | None = None, qu
     """
     import numpy as np
 
-    from censafe.privacy.keys.part_keys import derive_part_key
-    from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
+    from censafe.privacy.keys import ReleaseKey, TestKey, derive_part_key
     from censafe.privacy.measure.claims import fingerprint
     from censafe.privacy.noise.sampler import add_noise
 

@@ -53,7 +53,7 @@ from censafe.evaluation.outputs import Evaluated
 from censafe.model.observer import Observer, work_done
 from censafe.model.safe_text import file_name
 from censafe.population.synthetic.dhc import synthesize_dhc
-from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
+from censafe.privacy.keys import TestKey, keyed_commitment
 from censafe.publication.atomic import sha256_file
 
 NO_DEFENSE: Final = "exact tables"

@@ -17,8 +17,7 @@ from censafe.evaluation.topdown.noise import answers_of, geounit_chunks, leaf_lo
 from censafe.model.compiled import compiled
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.histograms import MeasuredHistogram
-from censafe.privacy.keys.part_keys import derive_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import TestKey, derive_part_key
 from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import add_noise
 from censafe.privacy.noise.variance import exact_variance

@@ -21,8 +21,7 @@ from censafe.model import GroupLevel as PublicLevel
 from censafe.model import GroupMeasurements, PartPlan, ReleasePlan, TableVariant
 from censafe.model.groups import GroupLayout, GroupTable, ShellCell
 from censafe.population.detailed.source import SafetabInput
-from censafe.privacy.keys.part_keys import TestPartKey, plan_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import TestKey, TestPartKey, plan_part_key
 from censafe.privacy.measure.adaptive import STAGE2, AdaptiveTables, count_adaptive
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups
 from censafe.privacy.measure.rows import GroupRows

@@ -19,8 +19,7 @@ from censafe.evaluation.tables.document import chance_within
 from censafe.model import ExactCounts, PublishedQuery, ReleasePlan
 from censafe.model.bounds import lower
 from censafe.model.observer import work_done
-from censafe.privacy.keys.part_keys import plan_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import TestKey, plan_part_key
 from censafe.privacy.loss.margins import MarginRule, paper_margin
 from censafe.privacy.measure.mechanisms import measure
 from censafe.products.phsafe.config import PhsafeConfig, TruthConfig, load_phsafe_config, load_truth_config

@@ -15,8 +15,7 @@ from censafe.evaluation.counts.cells import MatchedCells, cells_of_counts
 from censafe.evaluation.topdown.runs import EvaluatedPopulation
 from censafe.model import CellQuery, ExactHistograms, NoiseLaw, SparseLevel
 from censafe.model.topdown.histograms import MeasuredHistogram
-from censafe.privacy.keys.part_keys import derive_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import TestKey, derive_part_key
 from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import add_noise
 from censafe.privacy.noise.variance import exact_variance

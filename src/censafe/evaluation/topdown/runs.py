@@ -19,7 +19,7 @@ from censafe.model import ExactHistograms
 from censafe.model.observer import Observer
 from censafe.model.processes import process_pool
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
-from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
+from censafe.privacy.keys import TestKey, keyed_commitment
 from censafe.products.run.folder import hash_files
 from censafe.products.run.options import ReadOptions, stored_names
 from censafe.products.topdown.configuration.config import TopdownConfig, require_free

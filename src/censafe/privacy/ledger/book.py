@@ -21,7 +21,7 @@ from censafe.errors import LedgerError, OverspendError
 from censafe.model import PartPlan, ReleasePlan
 from censafe.model.closing import Closing
 from censafe.model.proven import proven
-from censafe.privacy.keys.commitments import (
+from censafe.privacy.ledger.commitments import (
     commit_to_file,
     commit_to_key,
     commit_to_name,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from censafe.errors import LedgerError
 from censafe.model.proven import proven
-from censafe.privacy.keys.commitments import fsync_folder
+from censafe.privacy.ledger.commitments import fsync_folder
 
 
 class LedgerFile:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from censafe.errors import LedgerError
 from censafe.model import Definition, ProtectedUnit, ReleasePlan
-from censafe.privacy.keys.commitments import fsync_folder, key_path_of, require_no_key
+from censafe.privacy.ledger.commitments import fsync_folder, key_path_of, require_no_key
 from censafe.privacy.ledger.entries import NO_HEAD, Contents, InvalidEntryError, broken, read_contents
 from censafe.privacy.ledger.state import Cap, Charge, ChargeState, LedgerState
 from censafe.privacy.loss.accountant import compose, derive_totals

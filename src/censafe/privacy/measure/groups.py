@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.model import GroupBlock, GroupMeasurements, GroupSource, QueryPlan, TableVariant
 from censafe.model.proven import proven
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.measure.rows import (
     AddressedNoise,
     CellNoise,

@@ -13,7 +13,7 @@ from censafe.model import CellQuery, ExactHistograms, NoiseLaw, PartPlan, QueryP
 from censafe.model.observer import unheard
 from censafe.model.proven import proven
 from censafe.model.topdown.level_measurements import Answers, LevelBudgets, LevelMeasurements
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.measure.claims import Claim, fingerprint
 from censafe.privacy.noise.sampler import add_noise
 from censafe.privacy.noise.variance import exact_variance

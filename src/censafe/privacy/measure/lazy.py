@@ -17,7 +17,7 @@ from censafe.model.plan import NoiseSource
 from censafe.model.proven import proven
 from censafe.model.topdown.answers import AnswerReads, AnswerSums, DrawingEffort
 from censafe.model.topdown.level_measurements import LevelBudgets
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, TravelingKey, part_source_of
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, TravelingKey, part_source_of
 from censafe.privacy.measure.histograms import claim_level
 from censafe.privacy.noise.sampler import settle_residuals
 from censafe.privacy.noise.tables import NoiseTable

@@ -8,7 +8,7 @@ import numpy as np
 
 from censafe.model import ExactCounts, Measurements, QueryPlan
 from censafe.model.proven import proven
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import add_noise
 

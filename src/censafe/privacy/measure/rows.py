@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from censafe.model import GroupBlock, GroupLevel, GroupSource, NoiseLaw, TableVariant
 from censafe.model.proven import proven
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
+from censafe.privacy.keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import draw, draw_cells
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.model import NoiseLaw
 from censafe.model.proven import proven
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
+from censafe.privacy.keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.claims import Claim
 from censafe.privacy.noise import numpy_kernels
 from censafe.privacy.noise.tables import NoiseTable
@@ -70,8 +70,8 @@ def draw(
     Example:
         >>> from fractions import Fraction
         >>> from censafe.privacy.measure.claims import Claim
-        >>> from censafe.privacy.keys.part_keys import derive_part_key
-        >>> from censafe.privacy.keys.run_keys import TestKey
+        >>> from censafe.privacy.keys import derive_part_key
+        >>> from censafe.privacy.keys import TestKey
         >>> key = derive_part_key(TestKey(1), "0" * 64, b"", "PH2")
         >>> draw(NoiseLaw.gaussian(Fraction(4)), key, query=0, geounits=np.arange(2, dtype=np.uint64), answers=3).shape
         (2, 3)

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from censafe.model.proven import proven
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of
+from censafe.privacy.keys import ReleasePartKey, TestPartKey, part_source_of
 
 CHUNK_BLOCKS = 16_384  # 32,768 words: counters, words and draws stay in the second-level cache
 _BLOCK_BYTES = 16

@@ -22,7 +22,7 @@ from censafe.population.detailed.public_data import PopGroupTotals
 from censafe.population.detailed.source import SafetabInput
 from censafe.population.files.relation import find_table
 from censafe.population.findings import Finding, raise_if_fatal, stated
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
+from censafe.privacy.keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.adaptive import AdaptiveTables, count_adaptive, measure_adaptive
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups, measure_groups
 from censafe.privacy.measure.rows import GroupRows

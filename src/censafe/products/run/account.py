@@ -16,10 +16,17 @@ from censafe.errors import CheckError, LedgerError, StorageError, UsageError
 from censafe.model import PartPlan, ReleasePlan
 from censafe.model.plan import NoiseSource
 from censafe.model.proven import proven
-from censafe.privacy.keys.commitments import key_path_of, require_no_key
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_part_key, source_of
-from censafe.privacy.keys.run_keys import ReleaseKey, TestKey, keyed_commitment
+from censafe.privacy.keys import (
+    ReleaseKey,
+    ReleasePartKey,
+    TestKey,
+    TestPartKey,
+    keyed_commitment,
+    plan_part_key,
+    source_of,
+)
 from censafe.privacy.ledger.book import Ledger, RunNotes
+from censafe.privacy.ledger.commitments import key_path_of, require_no_key
 from censafe.privacy.ledger.report import runs_charged_with
 from censafe.privacy.ledger.state import Reservation
 from censafe.privacy.loss.promises import Promise, promise_of

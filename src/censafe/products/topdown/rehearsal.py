@@ -20,8 +20,7 @@ from censafe.model import ExactHistograms, PartPlan, ReleasePlan, SparseLevel
 from censafe.model.observer import Observer, SilentObserver
 from censafe.model.plan import NoiseSource
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import ReleasePartKey, TestKey, TestPartKey, plan_part_key
 from censafe.products.run.account import MeasurementStore
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Estimates

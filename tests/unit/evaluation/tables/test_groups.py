@@ -27,8 +27,7 @@ from censafe.evaluation.tables.groups import (
     split_key,
 )
 from censafe.model import NoiseLaw
-from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import TestKey, TestPartKey, derive_part_key
 from censafe.privacy.loss.margins import exact_coverage
 from censafe.privacy.measure.adaptive import suppression_threshold
 from censafe.products.detailed.codes.parameters import read_universe

@@ -139,7 +139,7 @@ def test_the_key_survives_every_crash_or_was_never_used(crashed):
             assert b"\n" not in (folder / "l.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("place", ["keys.commitments.fsync_folder", "ledger.book.new_key"])
+@pytest.mark.parametrize("place", ["ledger.commitments.fsync_folder", "ledger.book.new_key"])
 def test_an_interrupt_while_a_ledger_is_made_leaves_no_key(tmp_path, monkeypatch, place):
     module, name = f"censafe.privacy.{place}".rsplit(".", 1)
     original = getattr(import_module(module), name)

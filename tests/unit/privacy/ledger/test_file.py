@@ -12,9 +12,9 @@ from fractions import Fraction
 import pytest
 
 from censafe.errors import LedgerError, OverspendError
-from censafe.privacy.keys.commitments import commit_to_file, commit_to_key, commit_to_name, key_path_of
 from censafe.privacy.ledger import file as ledger_file
 from censafe.privacy.ledger.book import Ledger
+from censafe.privacy.ledger.commitments import commit_to_file, commit_to_key, commit_to_name, key_path_of
 from censafe.privacy.ledger.entries import NO_HEAD, encode, read_contents
 from censafe.privacy.ledger.report import verify
 from support.ledgers import FILES, RUN, SHA, make_plan, open_ledger, running, spend, stated
@@ -430,7 +430,7 @@ def test_a_damaged_or_exposed_key_stops(path):
 
 
 def test_a_key_that_cannot_be_written_leaves_nothing(path, monkeypatch):
-    from censafe.privacy.keys import commitments
+    from censafe.privacy.ledger import commitments
 
     monkeypatch.setattr(commitments.os, "write", failing(errno.ENOSPC))
     with pytest.raises(LedgerError, match="key of the ledger cannot be written"):

@@ -9,8 +9,7 @@ from scipy import stats
 
 from censafe.errors import ReleaseError
 from censafe.model import Definition, GroupBlock, GroupMeasurements, NoiseLaw
-from censafe.privacy.keys.part_keys import derive_part_key
-from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
+from censafe.privacy.keys import ReleaseKey, TestKey, derive_part_key
 from censafe.privacy.loss.margins import exact_coverage
 from censafe.privacy.measure.adaptive import (
     AdaptiveTables,

@@ -10,8 +10,7 @@ import pytest
 
 from censafe.errors import ReleaseError
 from censafe.model import GroupBlock, GroupLevel, GroupMeasurements, NoiseLaw, TableVariant
-from censafe.privacy.keys.part_keys import derive_part_key
-from censafe.privacy.keys.run_keys import ReleaseKey
+from censafe.privacy.keys import ReleaseKey, derive_part_key
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups, measure_groups
 from censafe.privacy.measure.rows import AddressedNoise, Chosen, checked_sum, noisy_cells
 from censafe.privacy.noise.sampler import draw

@@ -17,8 +17,7 @@ from censafe.model import (
 )
 from censafe.model.plan import Definition, Neighbors, ProtectedUnit
 from censafe.model.topdown.level_measurements import LevelBudgets
-from censafe.privacy.keys.part_keys import derive_part_key, plan_part_key
-from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
+from censafe.privacy.keys import ReleaseKey, TestKey, derive_part_key, plan_part_key
 from censafe.privacy.measure import histograms as mechanism
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.privacy.noise.sampler import draw

@@ -23,14 +23,15 @@ from censafe.model import (
 )
 from censafe.model.topdown.answers import AnswerReads, AnswerSums, DrawingEffort
 from censafe.model.topdown.level_measurements import LevelBudgets
-from censafe.privacy.keys.part_keys import (
+from censafe.privacy.keys import (
+    ReleaseKey,
     ReleasePartKey,
+    TestKey,
     TestPartKey,
     TravelingKey,
     derive_part_key,
     plan_part_key,
 )
-from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
 from censafe.privacy.measure import lazy
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.privacy.measure.lazy import DrawnAnswers, ExactPart, LazyAnswers

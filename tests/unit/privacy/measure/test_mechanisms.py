@@ -8,8 +8,7 @@ import pytest
 from censafe.errors import ReleaseError
 from censafe.model import Axis, ExactCounts, KeyDomain, Measurements, PartPlan, QueryPlan, ReleasePlan
 from censafe.model.plan import Definition, Neighbors, ProtectedUnit
-from censafe.privacy.keys.part_keys import derive_part_key, plan_part_key
-from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
+from censafe.privacy.keys import ReleaseKey, TestKey, derive_part_key, plan_part_key
 from censafe.privacy.ledger.state import Reservation
 from censafe.privacy.measure.mechanisms import measure
 from censafe.privacy.noise.sampler import draw

@@ -10,8 +10,7 @@ import pytest
 from censafe.model import Attribute, ExactHistograms, NoiseLaw, PartPlan, QueryPlan, Schema, make_query
 from censafe.model.named_arrays import read_only
 from censafe.model.topdown.answers import AnswerReads, AnswerSums
-from censafe.privacy.keys.part_keys import derive_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import TestKey, derive_part_key
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.privacy.measure.lazy import LazyAnswers
 from censafe.privacy.noise import kernels, lazy_kernels, numpy_kernels, sum_kernels

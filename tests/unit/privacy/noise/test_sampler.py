@@ -22,8 +22,8 @@ FORK = """
 import os, numpy as np
 from fractions import Fraction
 from censafe.model import NoiseLaw
-from censafe.privacy.keys.part_keys import derive_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import derive_part_key
+from censafe.privacy.keys import TestKey
 from censafe.privacy.noise.sampler import draw
 key = derive_part_key(TestKey(6), "0" * 64, b"inputs", "part")
 for rows in ((0, 1, 2), (3, 4, 5, 6)):

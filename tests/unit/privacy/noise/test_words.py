@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import ReleaseError
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import TestKey
 from censafe.privacy.noise import words as words_module
 from censafe.privacy.noise.sampler import draw
 from censafe.privacy.noise.words import AddressedWords, Lane, check_address, head

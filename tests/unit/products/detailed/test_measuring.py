@@ -11,8 +11,7 @@ from censafe.errors import CheckError
 from censafe.model import GroupMeasurements, PartPlan
 from censafe.population.detailed import encode
 from censafe.population.detailed.public_data import PopGroupTotals
-from censafe.privacy.keys.part_keys import derive_part_key
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys import TestKey, derive_part_key
 from censafe.privacy.measure.adaptive import suppression_threshold
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups
 from censafe.products.detailed.codes.parameters import read_universe

@@ -8,8 +8,7 @@ import pytest
 from censafe.errors import CheckError
 from censafe.model import Neighbors, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.model.plan import Definition
-from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
-from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
+from censafe.privacy.keys import TestKey, TestPartKey, derive_part_key, keyed_commitment
 from censafe.products.registry import product_of
 from censafe.products.run.account import MeasurementFiles, MeasurementStore
 from censafe.products.topdown.rehearsal import TestMeasurementStore

@@ -1,6 +1,7 @@
 import copy
 import hashlib
 import hmac
+import os
 import pickle
 import stat
 import subprocess
@@ -10,10 +11,16 @@ from pathlib import Path
 import pytest
 
 from censafe.errors import StorageError
-from censafe.privacy.keys import run_keys
-from censafe.privacy.keys.entropy import Secret
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, derive_part_key, source_of
-from censafe.privacy.keys.run_keys import ReleaseKey, TestKey, keyed_commitment
+from censafe.privacy.keys import (
+    ReleaseKey,
+    ReleasePartKey,
+    Secret,
+    TestKey,
+    TestPartKey,
+    derive_part_key,
+    keyed_commitment,
+    source_of,
+)
 
 ALL_TYPES = [ReleaseKey, TestKey, ReleasePartKey, TestPartKey]
 
@@ -122,7 +129,7 @@ def test_commitment_is_an_hmac_under_the_run_key() -> None:
 
 
 def test_release_keys_differ_even_between_processes_started_together() -> None:
-    code = "from censafe.privacy.keys.run_keys import ReleaseKey as K, keyed_commitment as c; print(c(K.from_system(), b'').hex())"
+    code = "from censafe.privacy.keys import ReleaseKey as K, keyed_commitment as c; print(c(K.from_system(), b'').hex())"
     both = [
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]
@@ -136,7 +143,7 @@ def test_missing_entropy_stops_without_a_fallback(monkeypatch: pytest.MonkeyPatc
     def empty(_: int) -> bytes:
         raise OSError("no entropy")
 
-    monkeypatch.setattr(run_keys.os, "urandom", empty)
+    monkeypatch.setattr(os, "urandom", empty)
     with pytest.raises(OSError, match="no entropy"):
         ReleaseKey.from_system()
 
@@ -201,7 +208,7 @@ def test_a_key_that_cannot_be_synced_leaves_no_file(tmp_path: Path, monkeypatch:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(run_keys.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageError, match="cannot be written: No space left"):
         ReleaseKey.from_system().store(tmp_path / "run.key")
     assert list(tmp_path.iterdir()) == []

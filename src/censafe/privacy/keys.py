@@ -1,26 +1,182 @@
-"""Keys of the parts of a plan: one for everything that is reserved and committed together, derived from the run key.
+"""Keys of a run, those of the parts of its plan, and keyed commitments to its input.
 
-Every check is by exact type, as for the run keys.
+One part key serves everything that is reserved and committed together. Release keys and test keys are unrelated types. Every check is by exact type, never
+``isinstance`` and never a flag, so that no object can pass for a release key by inheriting from one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
+import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, NoReturn, cast
+from pathlib import Path
+from typing import Any, Literal, NoReturn, Self, TypeVar, cast
 
-from censafe.errors import ReleaseError
+from censafe.errors import ReleaseError, StorageError
 from censafe.model import PartPlan, QueryPlan, ReleasePlan
+from censafe.model.closing import Closing
 from censafe.model.plan import NoiseSource
 from censafe.model.proven import proven
-from censafe.privacy.keys.entropy import SECRET_BYTES, Secret, sealed
-from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
+from censafe.privacy.ledger.commitments import fsync_folder
 from censafe.privacy.ledger.state import Reservation
 from censafe.privacy.measure.claims import Claim, Usage
 
+SECRET_BYTES = 32
+_T = TypeVar("_T")
+_COMMITMENT_LABEL = b"censafe/commitment/1"
+_TEST_LABEL = b"censafe/test-key/1"
+_FILE_HEADER = b"censafe run key 1\n"
 _PART_LABEL = b"censafe/noise/1"
+
+
+class Secret:
+    """A 32-byte secret held in one mutable buffer, which ``close`` overwrites with zeros.
+
+    Args:
+        data: buffer that the object takes over; the caller keeps no other copy.
+    """
+
+    __slots__ = ("_closed", "_data")
+
+    def __init__(self, data: bytearray) -> None:
+        if len(data) != SECRET_BYTES:
+            raise ValueError(f"a key has {SECRET_BYTES} bytes, not {len(data)}")
+        self._data = data
+        self._closed = False
+
+    def reveal(self) -> bytearray:
+        """The buffer itself, for the cipher; ValueError once closed."""
+        if self._closed:
+            raise ValueError("the key is closed; its bytes are gone")
+        return self._data
+
+    def close(self) -> None:
+        """Overwrite the buffer with zeros; later calls do nothing."""
+        self._data[:] = bytes(len(self._data))
+        self._closed = True
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret cannot be pickled or copied")
+
+
+def sealed(cls: type[_T]) -> type[_T]:
+    """Class decorator: instances cannot be pickled, copied or printed, and the class has no subclasses.
+
+    A subclass would pass ``isinstance`` checks; refusing it at its definition leaves exact types only.
+    """
+    name = cls.__name__
+
+    def refuse(self: object, *_: object) -> NoReturn:
+        raise TypeError(f"a {name} cannot be pickled or copied")
+
+    def refuse_subclass(**_: object) -> NoReturn:
+        raise TypeError(f"{name} cannot be subclassed")
+
+    for method in ("__reduce__", "__reduce_ex__", "__getstate__", "__copy__", "__deepcopy__"):
+        setattr(cls, method, refuse)
+    setattr(cls, "__init_subclass__", staticmethod(refuse_subclass))  # noqa: B010
+    setattr(cls, "__repr__", lambda self: f"<{name}>")  # noqa: B010
+    return cls
+
+
+@sealed
+class ReleaseKey(Closing):
+    """The key of a production run: 32 bytes of the operating system's entropy, held in memory only.
+
+    It undoes the noise, so it is as confidential as the records. Use it as a context manager, or call
+    ``close`` after the last measurement is committed.
+
+    Example:
+        >>> with ReleaseKey.from_system() as key:
+        ...     len(keyed_commitment(key, b"file hashes"))
+        32
+    """
+
+    __slots__ = ("_secret", "_usages")
+
+    def __init__(self, secret: Secret) -> None:
+        self._secret = secret
+        self._usages: dict[bytes, Usage] = {}
+
+    @classmethod
+    def from_system(cls) -> Self:
+        """Draw a fresh key from the operating system; OSError when it has no entropy to give."""
+        return cls(Secret(bytearray(os.urandom(SECRET_BYTES))))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a key that ``store`` wrote."""
+        try:
+            if stat.S_IMODE(path.stat().st_mode) & 0o077:
+                raise StorageError(
+                    f"{path}: other users may read this key file; allow its owner only (chmod 600)"
+                )
+            data = bytearray(len(_FILE_HEADER) + SECRET_BYTES + 1)
+            with path.open("rb", buffering=0) as file:  # unbuffered, so that no second copy stays behind
+                size = file.readinto(data)
+        except OSError as error:
+            raise StorageError(f"{path}: the key file cannot be read: {error.strerror}") from error
+        if size != len(_FILE_HEADER) + SECRET_BYTES or not data.startswith(_FILE_HEADER):
+            raise StorageError(f"{path}: not a key file of censafe; remove it to start with a new key")
+        secret = data[len(_FILE_HEADER) : size]
+        data[:] = bytes(len(data))
+        return cls(Secret(secret))
+
+    def store(self, path: Path) -> None:
+        """Write the key to a new file that only its owner may read, and sync it."""
+        secret = self._secret.reveal()
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError as error:
+            raise StorageError(
+                f"{path}: a key file is already there; load it or name another folder"
+            ) from error
+        except OSError as error:
+            raise StorageError(f"{path}: the key file cannot be written: {error.strerror}") from error
+        try:
+            with os.fdopen(handle, "wb", buffering=0) as file:
+                file.write(_FILE_HEADER)
+                file.write(secret)
+                os.fsync(file.fileno())
+            fsync_folder(path.parent)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise StorageError(f"{path}: the key file cannot be written: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Overwrite the key with zeros."""
+        self._secret.close()
+
+
+@sealed
+class TestKey(Closing):
+    """The key of tests and demonstrations: a function of a seed, never private."""
+
+    __slots__ = ("_secret", "_usages", "seed")
+    __test__ = False  # not a test case
+
+    def __init__(self, seed: int) -> None:
+        if type(seed) is not int:
+            raise TypeError(f"the seed of a test key must be an int, not {type(seed).__name__}")
+        self.seed = seed
+        digest = hashlib.shake_256(_TEST_LABEL + b"|" + str(seed).encode())
+        self._secret = Secret(bytearray(digest.digest(SECRET_BYTES)))
+        self._usages: dict[bytes, Usage] = {}
+
+    def close(self) -> None:
+        """Overwrite the key with zeros."""
+        self._secret.close()
+
+
+def keyed_commitment(key: ReleaseKey | TestKey, data: bytes) -> bytes:
+    """HMAC-SHA-256 of data under the run key: equal inputs show as equal, nothing else follows from them."""
+    if type(key) is not ReleaseKey and type(key) is not TestKey:
+        raise TypeError(f"not a run key of censafe: {type(key).__name__}")
+    return hmac.digest(key._secret.reveal(), _COMMITMENT_LABEL + b"|" + data, "sha256")
 
 
 @dataclass(frozen=True)
