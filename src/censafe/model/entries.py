@@ -65,11 +65,11 @@ def is_texts(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and bool(value) and all(isinstance(one, str) and one for one in value)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Problems:
     """What is wrong with one configuration, gathered before anything is raised."""
 
-    messages: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list, kw_only=True)
 
     def add(self, key: str, message: str) -> None:
         """Note one breach at a key path."""

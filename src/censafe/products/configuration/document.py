@@ -123,8 +123,8 @@ class ConfigFields:
 
 
 @dataclass(frozen=True)
-class Document:
-    """A configuration as it was written, before any rule is checked."""
+class Document(Problems):
+    """A configuration as it was written, before any rule is checked; rules note in it what is wrong."""
 
     origin: str
     bureau: bool
@@ -137,12 +137,12 @@ class Document:
         """The key as this document writes it."""
         return self.fields.bureau_names.get(noun, noun) if self.bureau else noun
 
-    def title(self, problems: Problems) -> str:
+    def title(self) -> str:
         """What the configuration is for, in its own words; empty without."""
         title = self.values.get("title", "")
         if isinstance(title, str):
             return title
-        problems.add("title", "give text in quotes")
+        self.add("title", "give text in quotes")
         return ""
 
     def suggestion(self, key: str) -> str:
@@ -153,30 +153,30 @@ class Document:
         known = self.fields.known(bureau=self.bureau)
         return nearest(key, [written for written, noun in known.items() if noun in self.fields.nouns])
 
-    def check_unknown(self, problems: Problems) -> list[str]:
+    def check_unknown(self) -> list[str]:
         """Unknown keys: problems in our TOML, warnings (returned) in the Bureau's JSON."""
         if not self.bureau:
             for key in self.unknown:
-                problems.add(key, f"unknown key.{self.suggestion(key)} Remove it or correct its name")
+                self.add(key, f"unknown key.{self.suggestion(key)} Remove it or correct its name")
             return []
         return [
             f"{self.origin}: unknown key {key!r} is ignored.{self.suggestion(key)}" for key in self.unknown
         ]
 
-    def has(self, noun: str, problems: Problems) -> bool:
+    def has(self, noun: str) -> bool:
         """Whether a needed key is there; a missing one is a problem."""
         if noun in self.values:
             return True
-        problems.add(self.key(noun), "this key is missing")
+        self.add(self.key(noun), "this key is missing")
         return False
 
-    def read(self, noun: str, problems: Problems, **changes: Any) -> Any:
+    def read(self, noun: str, **changes: Any) -> Any:
         """The checked value of a word, a flag or a whole number, or its default; a needed key that is missing is a problem."""
         rule = replace(self.fields.by_noun[noun], **changes)
         if noun in self.values:
-            return rule.check(self.values[noun], self.key(noun), problems)
+            return rule.check(self.values[noun], self.key(noun), self)
         if rule.default is None:
-            self.has(noun, problems)
+            self.has(noun)
         return rule.default
 
 

@@ -190,48 +190,48 @@ _CHANCE: Final = "is not allowed; give 0 or more and below 1"
 _POSITIVE: Final = "is too small; give a number above 0"
 
 
-def check_missing(document: Document, needed: Iterable[str], problems: Problems) -> None:
+def check_missing(document: Document, needed: Iterable[str]) -> None:
     """Every needed key that is not there, in one line."""
     missing = [document.key(noun) for noun in needed if noun not in document.values]
     if missing:
-        problems.add("missing keys", f"{', '.join(missing)}; all of them are needed")
+        document.add("missing keys", f"{', '.join(missing)}; all of them are needed")
 
 
-def check_groups(document: Document, problems: Problems) -> None:
+def check_groups(document: Document) -> None:
     """Keys that must have keys below them and hold a value instead."""
     for noun in ("budget", "thresholds", "moe_target", "printed_decimals"):
         for key in [key for key in document.values if key == noun or key in (f"{noun}.t3", f"{noun}.t4")]:
-            problems.add(
+            document.add(
                 document.key(key),
                 f"{value_text(document.values[key])} is not a mapping; give one entry for every level",
             )
 
 
-def check_negatives(document: Document, problems: Problems) -> Literal["keep", "zero"]:
+def check_negatives(document: Document) -> Literal["keep", "zero"]:
     """What becomes of negative counts."""
     value = document.values.get("negatives")
     if value == "zero":
         return "zero"
     if value != "keep" and "negatives" in document.values:
         allowed = "true or false" if document.bureau else "keep or zero"
-        problems.add(document.key("negatives"), f"{value_text(value)} is not allowed; give {allowed}")
+        document.add(document.key("negatives"), f"{value_text(value)} is not allowed; give {allowed}")
     return "keep"
 
 
-def check_universe(document: Document, problems: Problems) -> Path | None:
+def check_universe(document: Document) -> Path | None:
     """The folder of the parameter files, or None for the shipped ones."""
     value = document.values["universe"]
     if value == SHIPPED_UNIVERSE:
         return None
     if not isinstance(value, str):
-        problems.add(
+        document.add(
             "universe", f"{value_text(value)} is not allowed; give {SHIPPED_UNIVERSE!r} or a folder in quotes"
         )
         return None
     files = (CODES_FILE, RACE_FILE, ETHNICITY_FILE, MAP_FILE)
     missing = [name for name in files if not (Path(value) / name).is_file()]
     if missing:
-        problems.add(
+        document.add(
             "universe",
             f"the parameter folder {value} has no {', '.join(missing)}; put the files there, or say "
             f"--set universe={SHIPPED_UNIVERSE} for the shipped ones",
@@ -240,7 +240,7 @@ def check_universe(document: Document, problems: Problems) -> Path | None:
 
 
 def check_thresholds(
-    document: Document, product: Product, problems: Problems
+    document: Document, product: Product
 ) -> tuple[dict[tuple[str, str], tuple[int, ...]], list[str]]:
     """Thresholds that are there, by class of tables and key of the level, and warnings about unused ones."""
     thresholds: dict[tuple[str, str], tuple[int, ...]] = {}
@@ -249,15 +249,15 @@ def check_thresholds(
         if noun not in document.values:
             continue
         key = document.key(noun)
-        numbers = _integers(document.values[noun], key, problems)
+        numbers = _integers(document.values[noun], key, document)
         if numbers is None:
             continue
         if table_class == "t4" and len(numbers) != 1:
-            problems.add(key, f"{len(numbers)} thresholds; T04001 and T04002 are told apart by exactly one")
+            document.add(key, f"{len(numbers)} thresholds; T04001 and T04002 are told apart by exactly one")
         elif table_class != "t4" and len(numbers) < _USED_THRESHOLDS:
-            problems.add(key, f"{len(numbers)} thresholds are too few; give three in ascending order")
+            document.add(key, f"{len(numbers)} thresholds are too few; give three in ascending order")
         elif list(numbers) != sorted(numbers):
-            problems.add(key, f"{list(numbers)} goes down; give thresholds in ascending order")
+            document.add(key, f"{list(numbers)} goes down; give thresholds in ascending order")
         else:
             thresholds[table_class, level.key] = numbers[:_USED_THRESHOLDS]
             longer += [key] if len(numbers) > _USED_THRESHOLDS else []
@@ -266,12 +266,12 @@ def check_thresholds(
     return thresholds, [f"{document.origin}: only the first three thresholds are used: {', '.join(longer)}"]
 
 
-def check_targets(document: Document, group: str, problems: Problems) -> dict[str, Fraction]:
+def check_targets(document: Document, group: str) -> dict[str, Fraction]:
     """Stored margins of error, or decimals, by key of the level; all optional, all above 0."""
     targets: dict[str, Fraction] = {}
     for level in group_levels():
         noun = f"{group}.{level.key}"
-        value = _fraction(document, noun, problems, lambda number: number > 0, _POSITIVE)
+        value = _fraction(document, noun, lambda number: number > 0, _POSITIVE)
         if value is not None:
             targets[level.key] = value
     return targets
@@ -285,20 +285,18 @@ def _levels(
             yield table_class, level, noun_of(product, table_class, level)
 
 
-def _fraction(
-    document: Document, noun: str, problems: Problems, fits: Callable[[Fraction], bool], words: str
-) -> Fraction | None:
+def _fraction(document: Document, noun: str, fits: Callable[[Fraction], bool], words: str) -> Fraction | None:
     """An exact number, or None where there is none that fits; ``words`` say what is wrong with another one."""
     if noun not in document.values:
         return None
     try:
         value = parse_fraction(document.values[noun], document.key(noun))
     except ConfigError as error:
-        problems.messages.append(str(error))
+        document.messages.append(str(error))
         return None
     if fits(value):
         return value
-    problems.add(document.key(noun), f"{value_text(value)} {words}")
+    document.add(document.key(noun), f"{value_text(value)} {words}")
     return None
 
 
@@ -459,11 +457,10 @@ def load_scope(
         ('72',)
     """
     document = read_detailed_document(product, source, overrides or {})
-    problems = Problems()
-    warnings = document.check_unknown(problems)
-    scope = _scope(document, product, problems)
-    check_missing(document, _needed_scope(document), problems)
-    problems.raise_if_any(document.origin)
+    warnings = document.check_unknown()
+    scope = _scope(document, product)
+    check_missing(document, _needed_scope(document))
+    document.raise_if_any(document.origin)
     return SafetabScope(**scope, warnings=tuple(warnings))
 
 
@@ -477,19 +474,17 @@ def load_p_config(
         >>> config.budgets["p", "usa_2"], config.thresholds["p", "county_1"], config.stage_1_fraction
         (Fraction(1067, 500), (4971, 19971, 149971), Fraction(1, 10))
     """
-    document, problems, common = _common("safetab-p", source, overrides, infinite=allow_infinite)
+    document, common = _common("safetab-p", source, overrides, infinite=allow_infinite)
     own = {
-        "stage_1_fraction": _fraction(
-            document, "stage_1_fraction", problems, lambda share: 0 < share < 1, _SHARE
-        )
+        "stage_1_fraction": _fraction(document, "stage_1_fraction", lambda share: 0 < share < 1, _SHARE)
         or Fraction(0),
         "zero_suppression_chance": _fraction(
-            document, "zero_suppression_chance", problems, lambda chance: 0 <= chance < 1, _CHANCE
+            document, "zero_suppression_chance", lambda chance: 0 <= chance < 1, _CHANCE
         )
         or Fraction(0),
-        "t1": document.read("t1", problems),
+        "t1": document.read("t1"),
     }
-    problems.raise_if_any(document.origin)
+    document.raise_if_any(document.origin)
     return SafetabPConfig(**common, **cast(Any, own))
 
 
@@ -503,30 +498,30 @@ def load_h_config(
         >>> config.measured("t4"), config.thresholds["t4", "usa_2"]
         ((), (471,))
     """
-    document, problems, common = _common("safetab-h", source, overrides, infinite=allow_infinite)
-    problems.raise_if_any(document.origin)
+    document, common = _common("safetab-h", source, overrides, infinite=allow_infinite)
+    document.raise_if_any(document.origin)
     return SafetabConfig(**common)
 
 
-def _scope(document: Document, product: Product, problems: Problems) -> dict[str, Any]:
-    run_us = document.read("run_us", problems)
-    run_pr = document.read("run_pr", problems)
+def _scope(document: Document, product: Product) -> dict[str, Any]:
+    run_us = document.read("run_us")
+    run_pr = document.read("run_pr")
     both = [document.values.get("run_us"), document.values.get("run_pr")]
     if both == [False, False]:
-        problems.add("run_us, run_pr", "both are false, so nothing would be made; set at least one to true")
+        document.add("run_us, run_pr", "both are false, so nothing would be made; set at least one to true")
     states: tuple[str, ...] | None = ()
     if run_us and "states" in document.values:
         key = document.key("states")
-        states = check_state_codes(document.values["states"], key, problems, STATES, _US_WORDS)
+        states = check_state_codes(document.values["states"], key, document, STATES, _US_WORDS)
     return {
         "product": product,
         "states": states or (),
         "run_us": run_us,
         "run_pr": run_pr,
-        "reader": document.read("reader", problems) or "csv",
-        "max_race_codes": document.read("max_race_codes", problems),
-        "universe": check_universe(document, problems),
-        "missing_blocks": document.read("missing_blocks", problems),
+        "reader": document.read("reader") or "csv",
+        "max_race_codes": document.read("max_race_codes"),
+        "universe": check_universe(document),
+        "missing_blocks": document.read("missing_blocks"),
         "origin": document.origin,
         "overrides": document.overrides,
     }
@@ -534,9 +529,9 @@ def _scope(document: Document, product: Product, problems: Problems) -> dict[str
 
 def _common(
     product: Product, source: str | Path, overrides: Mapping[str, str] | None, *, infinite: bool
-) -> tuple[Document, Problems, dict[str, Any]]:
-    """A document, its problems so far, and the checked values that both products have."""
-    document, problems = read_detailed_document(product, source, overrides or {}), Problems()
+) -> tuple[Document, dict[str, Any]]:
+    """A document with its problems so far, and the checked values that both products have."""
+    document = read_detailed_document(product, source, overrides or {})
     if infinite:  # what a run without noise need not say
         quiet: dict[str, Any] = {
             "privacy_definition": "zcdp",
@@ -549,43 +544,42 @@ def _common(
                 reached = [_REACHED] * (1 if table_class == "t4" else 3)
                 quiet[threshold_noun(product, table_class, level)] = reached
         document = replace(document, values={**quiet, **document.values})
-    warnings = document.check_unknown(problems)
-    scope = _scope(document, product, problems)
+    warnings = document.check_unknown()
+    scope = _scope(document, product)
     levels = group_levels(us=scope["run_us"], pr=scope["run_pr"])
-    check_missing(document, _needed(document, product, levels), problems)
-    check_groups(document, problems)
+    check_missing(document, _needed(document, product, levels))
+    check_groups(document)
     budgets: dict[tuple[str, str], Budget] = {}
     for table_class, level, noun in _levels(product, budget_noun):
         if noun in document.values:
             key, text = document.key(noun), not document.bureau
-            budget = check_budget(document.values[noun], key, problems, infinite=infinite, text=text)
+            budget = check_budget(document.values[noun], key, document, infinite=infinite, text=text)
             if budget is not None:
                 budgets[table_class, level.key] = budget
     own = [budgets.get((table_class, level.key)) for table_class in CLASSES[product] for level in levels]
     if own and all(budget == 0 for budget in own):
-        problems.add("budget", "all budgets of the run are 0, so nothing would be released; give one above 0")
-    thresholds, unused = check_thresholds(document, product, problems)
-    definition = document.read("privacy_definition", problems)
-    decimals = check_targets(document, "printed_decimals", problems)
+        document.add("budget", "all budgets of the run are 0, so nothing would be released; give one above 0")
+    thresholds, unused = check_thresholds(document, product)
+    definition = document.read("privacy_definition")
+    decimals = check_targets(document, "printed_decimals")
     return (
         document,
-        problems,
         {
             **scope,
             "definition": Definition(definition or "zcdp"),
-            "stability": document.read("stability", problems),
+            "stability": document.read("stability"),
             "budgets": {
                 (table_class, level.key): budgets.get((table_class, level.key), Fraction(0))
                 for table_class in CLASSES[product]
                 for level in levels
             },
             "thresholds": thresholds,
-            "negatives": check_negatives(document, problems),
-            **{rule: document.read(rule, problems) for rule in RULES},
-            "moe_targets": check_targets(document, "moe_target", problems),
+            "negatives": check_negatives(document),
+            **{rule: document.read(rule) for rule in RULES},
+            "moe_targets": check_targets(document, "moe_target"),
             "printed_decimals": {key: int(places) for key, places in decimals.items()},
             "warnings": (*warnings, *unused),
-            "title": document.title(problems),
+            "title": document.title(),
         },
     )
 

@@ -164,23 +164,19 @@ def load_phsafe_config(
         everywhere = {table: dict.fromkeys(levels_of(table), INFINITE) for table in measured_tables()}
         values = {"privacy_definition": "zcdp", "budget": everywhere, **document.values}
         document = replace(document, values=values)
-    problems = Problems()
-    warnings = document.check_unknown(problems)
-    states = _states(document, problems)
-    reader = document.read("reader", problems)
-    definition = document.read("privacy_definition", problems)
-    sensitivity = document.read("sensitivity", problems)
-    budgets = _budgets(document, problems, infinite=allow_infinite)
-    tau = _tau(document, problems, budgets)
-    targets, decimals = (
-        _numbers_by_level(document.values.get(noun, {}), noun, problems)
-        for noun in ("moe_target", "printed_decimals")
-    )
+    warnings = document.check_unknown()
+    states = _states(document)
+    reader = document.read("reader")
+    definition = document.read("privacy_definition")
+    sensitivity = document.read("sensitivity")
+    budgets = _budgets(document, infinite=allow_infinite)
+    tau = _tau(document, budgets)
+    targets, decimals = (_numbers_by_level(document, noun) for noun in ("moe_target", "printed_decimals"))
     for (table, level), places in decimals.items():
         if places.denominator != 1:
-            problems.add(f"printed_decimals.{table}.{level}", "give a whole number of decimals")
-    title = document.title(problems)
-    problems.raise_if_any(document.origin)
+            document.add(f"printed_decimals.{table}.{level}", "give a whole number of decimals")
+    title = document.title()
+    document.raise_if_any(document.origin)
     return PhsafeConfig(
         states=states,
         reader=reader,
@@ -205,83 +201,84 @@ def load_truth_config(source: str | Path, overrides: Mapping[str, str] | None = 
         ('72',)
     """
     document = open_document(*locate("phsafe", source), FIELDS, overrides or {}, _override)
-    problems = Problems()
-    warnings = document.check_unknown(problems)
-    states = _states(document, problems)
-    reader = document.read("reader", problems)
-    problems.raise_if_any(document.origin)
+    warnings = document.check_unknown()
+    states = _states(document)
+    reader = document.read("reader")
+    document.raise_if_any(document.origin)
     return TruthConfig(states, reader, document.origin, document.overrides, tuple(warnings))
 
 
-def _states(document: Document, problems: Problems) -> tuple[str, ...]:
+def _states(document: Document) -> tuple[str, ...]:
     """A list of two-digit state codes: states and DC, or Puerto Rico alone."""
-    if not document.has("states", problems):
+    if not document.has("states"):
         return ()
     value, key = document.values["states"], document.key("states")
     words = "01 to 56 without 03, 07, 14, 43, 52, or 72 alone"
-    codes = check_state_codes(value, key, problems, (*STATES, PUERTO_RICO), words)
+    codes = check_state_codes(value, key, document, (*STATES, PUERTO_RICO), words)
     if isinstance(value, list) and PUERTO_RICO in value and any(code != PUERTO_RICO for code in value):
-        problems.add(key, "72 (Puerto Rico) is mixed with other states; give it a run of its own")
+        document.add(key, "72 (Puerto Rico) is mixed with other states; give it a run of its own")
         return ()
     return codes or ()
 
 
-def _budgets(document: Document, problems: Problems, *, infinite: bool) -> dict[tuple[str, str], Budget]:
+def _budgets(document: Document, *, infinite: bool) -> dict[tuple[str, str], Budget]:
     """A budget of 0 or more for every measured table and level.
 
     A table that is not named has budget 0, and so has a level that no table names: a configuration stays as it is when
     definitions are added. A level that other tables name must be named.
     """
-    if not document.has("budget", problems):
+    if not document.has("budget"):
         return {}
     key = document.key("budget")
     budgets: dict[tuple[str, str], Budget] = {
         (table, level): Fraction(0) for table in measured_tables() for level in levels_of(table)
     }
-    named = _entries(document.values["budget"], key, measured_tables(), "table", problems, ())
+    named = _entries(document.values["budget"], key, measured_tables(), "table", document, ())
     used = {level for _, levels in named if isinstance(levels, Mapping) for level in levels}
     for table, levels in named:
         allowed = levels_of(table)
         needed = [level for level in allowed if level in used]
-        for level, item in _entries(levels, f"{key}.{table}", allowed, "level", problems, needed):
+        for level, item in _entries(levels, f"{key}.{table}", allowed, "level", document, needed):
             path = f"{key}.{table}.{level}"
-            number = check_budget(item, path, problems, infinite=infinite, text=not document.bureau)
+            number = check_budget(item, path, document, infinite=infinite, text=not document.bureau)
             if number is not None:
                 budgets[table, level] = number
     return budgets
 
 
-def _tau(document: Document, problems: Problems, budgets: Mapping[tuple[str, str], Budget]) -> dict[str, int]:
+def _tau(document: Document, budgets: Mapping[tuple[str, str], Budget]) -> dict[str, int]:
     """A whole number from 1 to the largest that the engine counts with, for the tables of persons; one without a budget needs none."""
-    if not document.has("tau", problems):
+    if not document.has("tau"):
         return {}
     measured = {table for (table, _), budget in budgets.items() if budget != 0}
     needed = [table for table in truncated_tables() if table in measured]
     tau: dict[str, int] = {}
-    for table, item in _entries(document.values["tau"], "tau", truncated_tables(), "table", problems, needed):
+    for table, item in _entries(document.values["tau"], "tau", truncated_tables(), "table", document, needed):
         path = f"tau.{table}"
         if not isinstance(item, Fraction) or item.denominator != 1:
-            problems.add(path, f"{value_text(item)} is not an integer; give 1 or more persons a household")
+            document.add(path, f"{value_text(item)} is not an integer; give 1 or more persons a household")
         elif item <= 0:
-            problems.add(path, f"{item} is too small; give 1 or more persons a household")
+            document.add(path, f"{item} is too small; give 1 or more persons a household")
         elif item > LARGEST_TAU:
-            problems.add(path, f"the number is too large; give at most {LARGEST_TAU:,} persons a household")
+            document.add(path, f"the number is too large; give at most {LARGEST_TAU:,} persons a household")
         else:
             tau[table] = int(item)
     return tau
 
 
-def _numbers_by_level(value: object, key: str, problems: Problems) -> dict[tuple[str, str], Fraction]:
+def _numbers_by_level(document: Document, noun: str) -> dict[tuple[str, str], Fraction]:
     """Positive numbers for some tables and levels, all of them optional."""
     numbers: dict[tuple[str, str], Fraction] = {}
-    for table, levels in _entries(value, key, measured_tables(), "table", problems, ()):
-        path = f"{key}.{table}"
-        for level, item in _entries(levels, path, levels_of(table), "level", problems, ()):
-            number = check_budget(item, f"{path}.{level}", problems, infinite=False, text=True)
+    for table, levels in _entries(
+        document.values.get(noun, {}), noun, measured_tables(), "table", document, ()
+    ):
+        path = f"{noun}.{table}"
+        for level, item in _entries(levels, path, levels_of(table), "level", document, ()):
+            number = check_budget(item, f"{path}.{level}", document, infinite=False, text=True)
             if isinstance(number, Fraction) and number > 0:
                 numbers[table, level] = number
             elif number is not None:
-                problems.add(f"{path}.{level}", f"{number} is too small; give a number above 0")
+                document.add(f"{path}.{level}", f"{number} is too small; give a number above 0")
     return numbers
 
 

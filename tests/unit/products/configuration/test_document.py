@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.model.entries import Problems
 from censafe.products.configuration.document import ConfigField, ConfigFields, Document, open_document
 from censafe.products.topdown.configuration.config import load_config
 
@@ -43,19 +42,18 @@ def test_the_bureaus_keys_and_ours_are_read_under_one_noun(tmp_path: Path) -> No
     theirs = opened(tmp_path, "a.json", '{"state_filter": ["44"], "reader": "csv", "title": "x"}')
     assert (ours.values["states"], ours.values["reader"]) == (["44"], "csv")
     assert {**theirs.values, "title": "x"} == ours.values
-    problems = Problems()
-    assert ours.check_unknown(problems) == []
-    assert problems.messages == [
+    assert ours.check_unknown() == []
+    assert ours.messages == [
         "state_filter: unknown key. Here it is called 'states'. Remove it or correct its name"
     ]
-    assert theirs.check_unknown(problems) == ["a.json: unknown key 'title' is ignored."]
+    assert theirs.check_unknown() == ["a.json: unknown key 'title' is ignored."]
+    assert theirs.messages == []
 
 
 def test_every_breach_is_noted_with_the_key_that_the_document_has(tmp_path: Path) -> None:
     document = opened(tmp_path, "a.toml", 'reader = "cvs"\nstrict = 1\ncodes = 2.5')
-    problems = Problems()
-    assert [document.read(noun, problems) for noun in ("reader", "strict", "codes")] == [None, False, 1]
-    assert problems.messages == [
+    assert [document.read(noun) for noun in ("reader", "strict", "codes")] == [None, False, 1]
+    assert document.messages == [
         "reader: 'cvs' is not allowed; give one of csv, cef. Did you mean 'csv'?",
         "strict: 1 is not allowed; give true or false",
         "codes: 2.5 is not allowed; give a whole number from 1 to 8",
@@ -63,11 +61,11 @@ def test_every_breach_is_noted_with_the_key_that_the_document_has(tmp_path: Path
 
 
 def test_a_needed_key_is_missing_and_a_default_holds(tmp_path: Path) -> None:
-    document, problems = opened(tmp_path, "a.json", "{}"), Problems()
-    assert (document.read("codes", problems), document.read("strict", problems, default=True)) == (1, True)
-    assert problems.messages == []
-    assert document.read("reader", problems) is None
-    assert problems.messages == ["reader: this key is missing"]
+    document = opened(tmp_path, "a.json", "{}")
+    assert (document.read("codes"), document.read("strict", default=True)) == (1, True)
+    assert document.messages == []
+    assert document.read("reader") is None
+    assert document.messages == ["reader: this key is missing"]
 
 
 def test_overrides_are_parsed_by_the_kind_of_their_field(tmp_path: Path) -> None:

@@ -34,29 +34,29 @@ LEVEL_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*(_[A-Za-z0-9-]+)*", re.ASC
 _DEFINITIONS: Final = {"rho": Definition.ZCDP, "epsilon": Definition.PURE}
 
 
-def check_levels(document: Document, spine: str, problems: Problems) -> tuple[GeoLevel, ...]:
+def check_levels(document: Document, spine: str) -> tuple[GeoLevel, ...]:
     """The levels of the geography, each with a longer prefix than the one above it, an area of a crosswalk, or made by the spine."""
-    if not document.has("levels", problems):
+    if not document.has("levels"):
         return ()
     raw = document.values["levels"]
     if not isinstance(raw, list) or not raw:
-        problems.add(
+        document.add(
             "levels", 'give a list of levels, the widest first, such as { name = "State", prefix = 2 }'
         )
         return ()
     levels: list[GeoLevel] = []
     for position, item in enumerate(raw):
-        level = _check_level(item, f"levels[{position}]", levels, problems)
+        level = _check_level(item, f"levels[{position}]", levels, document)
         levels += [level] if level is not None else []
-    _refuse_repeated([level.name for level in levels], "levels", problems)
+    _refuse_repeated([level.name for level in levels], "levels", document)
     prefixed = [(level.name, level.prefix) for level in levels if level.prefix is not None]
     for (upper, above), (lower, below) in pairwise(prefixed):
         if below <= above:
-            problems.add("levels", f"{lower} must have a longer prefix than {upper}, which stands above it")
+            document.add("levels", f"{lower} must have a longer prefix than {upper}, which stands above it")
     own = PRIM_LEVELS if spine == "prim" else ()
     derived = [level.name for level in levels if level.prefix is None and level.name not in own]
     if derived:
-        problems.add(
+        document.add(
             "levels",
             f"{listed(derived)} without a prefix: give the length of the prefix, 0 or more; only spine = prim makes levels of its own, "
             f"those of {listed(PRIM_LEVELS)}",
@@ -100,40 +100,40 @@ def _check_level(raw: object, where: str, above: Sequence[GeoLevel], problems: P
 
 
 def check_geocodes(
-    document: Document, levels: Sequence[GeoLevel], reader: str | None, spine: str, problems: Problems
+    document: Document, levels: Sequence[GeoLevel], reader: str | None, spine: str
 ) -> str | None:
     """Which characters geocodes have; with letters, blocks come from histograms and the spine is the standard one."""
-    word = document.read("geocodes", problems)
+    word = document.read("geocodes")
     if word is None or not levels:
         return word
     lowest = levels[-1]
     if lowest.prefix is None:
-        problems.add("levels", f"{lowest.name}, the lowest level, needs a prefix")
+        document.add("levels", f"{lowest.name}, the lowest level, needs a prefix")
         return word
     form = GeocodeForm(lowest.prefix, ALPHABETS[word])
     if form.length > form.longest:
-        problems.add(
+        document.add(
             "levels", f"{lowest.name} has codes of {form.words}; at most {form.longest} are allowed for them"
         )
     crossed = [level.name for level in levels if level.crosswalk]
     if crossed and lowest.crosswalk:
-        problems.add("levels", f"{lowest.name}, the lowest level, needs a prefix, not a crosswalk")
+        document.add("levels", f"{lowest.name}, the lowest level, needs a prefix, not a crosswalk")
     if word != "digits" or crossed:
         for key, value, allowed in (("reader", reader, "histogram"), ("spine", spine, "standard")):
             if value not in (allowed, None):
-                problems.add(
+                document.add(
                     "geocodes",
                     f"{' and '.join(crossed) or word} is for codes of your own; {key} = {value} needs the codes of the census",
                 )
     return word
 
 
-def check_loss(document: Document, problems: Problems) -> tuple[Definition | None, Mapping[str, Any]]:
+def check_loss(document: Document) -> tuple[Definition | None, Mapping[str, Any]]:
     """Which loss is spent, and the raw losses by histogram; the key ``""`` holds a loss without a name."""
     nouns = [noun for noun in LOSSES if noun in document.values]
     if len(nouns) != 1:
         breach = "both are there" if nouns else "neither is there"
-        problems.add(
+        document.add(
             "rho, epsilon", f"give one of them, rho for Gaussian noise or epsilon for geometric; {breach}"
         )
         return None, {}
@@ -143,26 +143,21 @@ def check_loss(document: Document, problems: Problems) -> tuple[Definition | Non
 
 
 def check_histograms(
-    document: Document,
-    levels: tuple[GeoLevel, ...],
-    root: str | None,
-    losses: Mapping[str, Any],
-    problems: Problems,
+    document: Document, levels: tuple[GeoLevel, ...], root: str | None, losses: Mapping[str, Any]
 ) -> tuple[MeasuredHistogram, ...]:
     """The histograms that are measured, in the order of ``measure``; all that stand in the file are checked."""
-    if not document.has("histograms", problems):
+    if not document.has("histograms"):
         return ()
-    table = check_schema_table(document.values["histograms"], "histograms", problems)
-    own = check_schemas(document.values.get("schemas", {}), "schemas", problems)
+    table = check_schema_table(document.values["histograms"], "histograms", document)
+    own = check_schemas(document.values.get("schemas", {}), "schemas", document)
     schemas = {**shipped_schemas(), **own}
     for name in sorted(set(own) & set(shipped_schemas())):
-        problems.add(f"schemas.{name}", "a shipped schema has this name; choose another")
+        document.add(f"schemas.{name}", "a shipped schema has this name; choose another")
     names = tuple(table)
     for noun in ("level_shares", "query_shares"):
-        check_entry(document.values.get(noun, {}), noun, names, problems)
+        check_entry(document.values.get(noun, {}), noun, names, document)
     histograms = {
-        name: _check_histogram(name, raw, document, levels, schemas, losses, problems)
-        for name, raw in table.items()
+        name: _check_histogram(name, raw, document, levels, schemas, losses) for name, raw in table.items()
     }
     for name in losses:
         if name not in names and (name or len(names) != 1):
@@ -172,15 +167,15 @@ def check_histograms(
                 if name
                 else "give one number a histogram"
             )
-            problems.add(f"{noun}.{name}" if name else noun, f"{message} Histograms are {listed(names)}")
-    chosen = _check_measure(document, names, problems)
+            document.add(f"{noun}.{name}" if name else noun, f"{message} Histograms are {listed(names)}")
+    chosen = _check_measure(document, names)
     measured = tuple(histogram for name in chosen if (histogram := histograms[name]) is not None)
-    _refuse_repeated([histogram.folder for histogram in measured], "histograms.NAME.measurements", problems)
+    _refuse_repeated([histogram.folder for histogram in measured], "histograms.NAME.measurements", document)
     order = [level.name for level in levels]
     for histogram in measured:  # a run must not start below the level whose totals make its promise
         exact = histogram.exact_totals
         if exact and root and order.index(exact) < order.index(root):
-            problems.add(
+            document.add(
                 "root",
                 f"{root} is below {exact}, whose totals are the exact ones of histograms.{histogram.name}; "
                 "start there or above",
@@ -188,13 +183,13 @@ def check_histograms(
     return measured
 
 
-def _check_measure(document: Document, names: tuple[str, ...], problems: Problems) -> tuple[str, ...]:
+def _check_measure(document: Document, names: tuple[str, ...]) -> tuple[str, ...]:
     raw = document.values.get("measure", list(names))
     if not isinstance(raw, list) or not raw:
-        problems.add("measure", f"{value_text(raw)} is not a list of histograms; allowed are {listed(names)}")
+        document.add("measure", f"{value_text(raw)} is not a list of histograms; allowed are {listed(names)}")
         return ()
-    read = [check_choice(item, "measure", names, problems) for item in raw]
-    _refuse_repeated([name for name in read if name], "measure", problems)
+    read = [check_choice(item, "measure", names, document) for item in raw]
+    _refuse_repeated([name for name in read if name], "measure", document)
     return tuple(name for name in names if name in read)
 
 
@@ -208,29 +203,28 @@ def _check_histogram(
     levels: tuple[GeoLevel, ...],
     schemas: Mapping[str, HistogramSchema],
     losses: Mapping[str, Any],
-    problems: Problems,
 ) -> MeasuredHistogram | None:
-    before, key = len(problems.messages), f"histograms.{name}"
+    before, key = len(document.messages), f"histograms.{name}"
     if not LEVEL_NAME.fullmatch(name):
-        problems.add(key, "the name of a histogram has letters, digits, - and _")
-    table = check_entry(raw, key, _HISTOGRAM_KEYS, problems)
+        document.add(key, "the name of a histogram has letters, digits, - and _")
+    table = check_entry(raw, key, _HISTOGRAM_KEYS, document)
     names = tuple(level.name for level in levels)
-    chosen = check_choice(table.get("schema"), f"{key}.schema", tuple(schemas), problems)
+    chosen = check_choice(table.get("schema"), f"{key}.schema", tuple(schemas), document)
     exact = None
     if "exact_totals" in table:
-        exact = check_choice(table["exact_totals"], f"{key}.exact_totals", names, problems)
+        exact = check_choice(table["exact_totals"], f"{key}.exact_totals", names, document)
     folder = table.get("measurements", name)
     if "measurements" in table and not (isinstance(folder, str) and LEVEL_NAME.fullmatch(folder)):
-        problems.add(f"{key}.measurements", "the name of a folder has letters, digits, - and _")
-    loss = _check_histogram_loss(name, losses, problems)
-    level_shares = _check_level_shares(document, name, names, problems)
+        document.add(f"{key}.measurements", "the name of a folder has letters, digits, - and _")
+    loss = _check_histogram_loss(name, losses, document)
+    level_shares = _check_level_shares(document, name, names)
     if chosen is None:
         return None
     schema = schemas[chosen]
-    shares = named_table(document, "query_shares", problems).get(name, {})
-    query_shares = _check_query_shares(shares, f"query_shares.{name}", names, schema, problems)
-    passes = check_passes(table.get("passes", []), f"{key}.passes", names, query_shares, schema, problems)
-    if len(problems.messages) > before or loss is None:
+    shares = named_table(document, "query_shares").get(name, {})
+    query_shares = _check_query_shares(shares, f"query_shares.{name}", names, schema, document)
+    passes = check_passes(table.get("passes", []), f"{key}.passes", names, query_shares, schema, document)
+    if len(document.messages) > before or loss is None:
         return None
     measured = {level: {q: s for q, s in query_shares[level].items() if s} for level in names}
     return MeasuredHistogram(
@@ -245,15 +239,13 @@ def _check_histogram(
     )
 
 
-def _check_level_shares(
-    document: Document, name: str, names: tuple[str, ...], problems: Problems
-) -> dict[str, Fraction]:
+def _check_level_shares(document: Document, name: str, names: tuple[str, ...]) -> dict[str, Fraction]:
     key = f"level_shares.{name}"
-    shares = _check_shares(named_table(document, "level_shares", problems).get(name, {}), key, problems)
-    _require_levels(shares, names, key, "has no budget; give it a share above 0", problems)
+    shares = _check_shares(named_table(document, "level_shares").get(name, {}), key, document)
+    _require_levels(shares, names, key, "has no budget; give it a share above 0", document)
     for level, share in shares.items():
         if share == 0:
-            problems.add(f"{key}.{level}", "a level without budget cannot be estimated; give it more than 0")
+            document.add(f"{key}.{level}", "a level without budget cannot be estimated; give it more than 0")
     return shares
 
 

@@ -16,7 +16,6 @@ from censafe.estimation.topdown.levels.limits import compact_form, measured_fits
 from censafe.geography.crosswalk import CrosswalkLevel
 from censafe.model import CellQuery, Definition
 from censafe.model.cells.lines import CensusTable
-from censafe.model.entries import Problems
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram, Stack, constraints_on
 from censafe.population.records.layout import RecordLayout
@@ -201,41 +200,40 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
         (Fraction(293764, 114921), ['State', 'County'])
     """
     document = read_document(source, overrides or {})
-    problems = Problems()
-    warnings = document.check_unknown(problems)
-    chosen: dict[str, Any] = {noun: document.read(noun, problems) or "" for noun in CHOICES}
-    chosen |= {noun: document.read(noun, problems) for noun in _NUMBERS}
+    warnings = document.check_unknown()
+    chosen: dict[str, Any] = {noun: document.read(noun) or "" for noun in CHOICES}
+    chosen |= {noun: document.read(noun) for noun in _NUMBERS}
     if production := chosen["spine"] == PRODUCTION_SPINE:
         chosen["spine"] = "standard"
     # budgets of only children move up on the spines that are optimized
-    bypass = document.read("bypass", problems, default=chosen["spine"] in ("optimized", "prim"))
+    bypass = document.read("bypass", default=chosen["spine"] in ("optimized", "prim"))
     choices = Choices(bypass=bypass, production_spine=production, **chosen)
-    own = ReadTable(document, problems) if "read" in document.values else None
-    levels = check_own_levels(document, problems) if own else check_levels(document, choices.spine, problems)
+    own = ReadTable(document) if "read" in document.values else None
+    levels = check_own_levels(document) if own else check_levels(document, choices.spine)
     names = tuple(level.name for level in levels)
-    root = document.read("root", problems, kind="word", allowed=names, default=names[0]) if levels else None
-    reader = document.read("reader", problems) if own is None else OWN
-    definition, losses = check_loss(document, problems)
-    histograms = check_histograms(document, levels, root, losses, problems)
-    histograms = with_invariants(document, histograms, root, choices, problems)
-    histograms, stacks = _check_together(document, histograms, choices.joint, problems)
-    histograms, microdata = check_outputs(document, histograms, levels, problems)
-    tables = check_own_tables(document, histograms, problems)
-    geocodes = check_geocodes(document, levels, reader, choices.spine, problems)
+    root = document.read("root", kind="word", allowed=names, default=names[0]) if levels else None
+    reader = document.read("reader") if own is None else OWN
+    definition, losses = check_loss(document)
+    histograms = check_histograms(document, levels, root, losses)
+    histograms = with_invariants(document, histograms, root, choices)
+    histograms, stacks = _check_together(document, histograms, choices.joint)
+    histograms, microdata = check_outputs(document, histograms, levels)
+    tables = check_own_tables(document, histograms)
+    geocodes = check_geocodes(document, levels, reader, choices.spine)
     read = own.layout(levels, root, histograms) if own else None
     if (choices.information, choices.noisy_measurements) == ("lower", "lazy"):
-        problems.add(
+        document.add(
             "information",
             "lower needs the answers of all levels at once; fix: --set noisy_measurements=stored",
         )
     if choices.joint and histograms and joint_pair(histograms) is None and not are_related(histograms):
-        problems.add(
+        document.add(
             "joint",
             "needs persons with bounds by kind of unit, none of which requires a person in every housing unit, and housing units by "
             "occupancy, both measured; fix: --set joint=false, or measure both (measure)",
         )
-    title = document.title(problems)
-    problems.raise_if_any(document.origin)
+    title = document.title()
+    document.raise_if_any(document.origin)
     run = names[names.index(cast(str, root)) :]
     warnings += [text for one in histograms if one.invariants for text in invariant_warnings(one, run)]
     return TopdownConfig(
@@ -261,23 +259,23 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
 
 
 def _check_together(
-    document: Document, histograms: tuple[MeasuredHistogram, ...], joint: bool, problems: Problems
+    document: Document, histograms: tuple[MeasuredHistogram, ...], joint: bool
 ) -> tuple[tuple[MeasuredHistogram, ...], tuple[Stack, ...]]:
     """The histograms with their constraints, and those that are estimated together."""
     published: dict[str, Mapping[str, MeasuredHistogram]] = {}  # of the configurations of earlier results
-    for name, source in named_table(document, "published", problems).items():
+    for name, source in named_table(document, "published").items():
         key = f"published.{name}"
         if not isinstance(source, str):
-            problems.add(
+            document.add(
                 key, f'{value_text(source)} is not the name of a configuration; give one such as "pl94-us"'
             )
             continue
         try:
             published[name] = {one.name: one for one in load_config(get_shipped(source).name).histograms}
         except ConfigError as error:
-            problems.add(key, str(error))
-    alone = check_stacks(document, histograms, problems)
-    reader = ConstraintReader(alone, published, problems, joint=joint)
+            document.add(key, str(error))
+    alone = check_stacks(document, histograms)
+    reader = ConstraintReader(alone, published, document, joint=joint)
     entries = document.values.get("histograms", {})
     constrained = {}
     for one in with_record_totals(histograms, alone):

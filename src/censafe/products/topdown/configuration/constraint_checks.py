@@ -34,19 +34,17 @@ _SIDES: Final = {
 }
 
 
-def check_stacks(
-    document: Document, histograms: Sequence[MeasuredHistogram], problems: Problems
-) -> tuple[Stack, ...]:
+def check_stacks(document: Document, histograms: Sequence[MeasuredHistogram]) -> tuple[Stack, ...]:
     """Which histograms are estimated together; those that no stack names are estimated alone, all in the order of measure."""
     raw = document.values.get("stacks", [])
-    names = tuple(named_table(document, "histograms", problems))
+    names = tuple(named_table(document, "histograms"))
     if not isinstance(raw, list) or not all(isinstance(item, list) and item for item in raw):
-        problems.add("stacks", 'give lists of histograms, such as [["units", "households"]]')
+        document.add("stacks", 'give lists of histograms, such as [["units", "households"]]')
         return ()
-    read = [[check_choice(name, "stacks", names, problems) for name in item] for item in raw]
+    read = [[check_choice(name, "stacks", names, document) for name in item] for item in raw]
     flat = [name for item in read for name in item if name is not None]
     if len(set(flat)) < len(flat):
-        problems.add("stacks", "a histogram is named more than once; it is in one stack")
+        document.add("stacks", "a histogram is named more than once; it is in one stack")
         return ()
     by_name = {histogram.name: histogram for histogram in histograms}
     raw = document.values.get("measure", names)
@@ -54,7 +52,7 @@ def check_stacks(
     for item in read:
         absent = [name for name in item if name in names and name not in measured]
         if absent and len(absent) < len(item):
-            problems.add("measure", f"{listed(absent)} must be measured with {listed(filter(None, item))}")
+            document.add("measure", f"{listed(absent)} must be measured with {listed(filter(None, item))}")
     stack_of = {name: tuple(item) for item in read for name in item}
     chosen = dict.fromkeys(stack_of.get(histogram.name, (histogram.name,)) for histogram in histograms)
     return tuple(Stack(tuple(by_name[name] for name in item if name in by_name)) for item in chosen)

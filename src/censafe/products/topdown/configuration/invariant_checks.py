@@ -28,34 +28,30 @@ _KEYS: Final = ("query", "level", "histogram")
 
 
 def with_invariants(
-    document: Document,
-    histograms: Sequence[MeasuredHistogram],
-    root: str | None,
-    choices: Choices,
-    problems: Problems,
+    document: Document, histograms: Sequence[MeasuredHistogram], root: str | None, choices: Choices
 ) -> tuple[MeasuredHistogram, ...]:
     """The histograms with the queries that are published exactly; every query gives the total, so that exact totals reach as far down."""
     raw = document.values.get("invariants", [])
     if not isinstance(raw, list):
-        problems.add("invariants", f"{value_text(raw)} is not a list of tables; write [[invariants]]")
+        document.add("invariants", f"{value_text(raw)} is not a list of tables; write [[invariants]]")
         return tuple(histograms)
-    named = tuple(named_table(document, "histograms", problems))
+    named = tuple(named_table(document, "histograms"))
     by_name: dict[str, list[LinearConstraint]] = {one.name: [] for one in histograms}
     for place, item in enumerate(raw):
         key = f"invariants[{place}]"
-        table, before = check_entry(item, key, _KEYS, problems), len(problems.messages)
+        table, before = check_entry(item, key, _KEYS, document), len(document.messages)
         if "histogram" not in table and len(named) > 1:
-            problems.add(f"{key}.histogram", f"say whose query it is; histograms are {listed(named)}")
+            document.add(f"{key}.histogram", f"say whose query it is; histograms are {listed(named)}")
             continue
         name = check_choice(
-            table.get("histogram", next(iter(named), "")), f"{key}.histogram", named, problems
+            table.get("histogram", next(iter(named), "")), f"{key}.histogram", named, document
         )
         if name not in by_name:  # unknown, which is a problem already, or not measured
             continue
         (histogram,) = (one for one in histograms if one.name == name)
-        level = _level(table.get("level"), f"{key}.level", histogram, root, problems)
-        query = _query(table, key, histogram.schema, problems)
-        if level is not None and query is not None and len(problems.messages) == before:
+        level = _level(table.get("level"), f"{key}.level", histogram, root, document)
+        query = _query(table, key, histogram.schema, document)
+        if level is not None and query is not None and len(document.messages) == before:
             by_name[name].append(
                 LinearConstraint(f"exact {query.name}", CellGroups(query.name), "=", OwnAnswers(), level)
             )
@@ -66,7 +62,7 @@ def with_invariants(
             names = [one.lowest for one in invariants] + [histogram.exact_totals]
             lowest = max(filter(None, names), key=tuple(histogram.level_shares).index)
             together.append(replace(histogram, invariants=invariants, exact_totals=lowest))
-            _check_together(document, together[-1], root, choices, problems)
+            _check_together(document, together[-1], root, choices)
         else:
             together.append(histogram)
     return tuple(together)
@@ -125,40 +121,36 @@ def _query(
 
 
 def _check_together(
-    document: Document,
-    histogram: MeasuredHistogram,
-    root: str | None,
-    choices: Choices,
-    problems: Problems,
+    document: Document, histogram: MeasuredHistogram, root: str | None, choices: Choices
 ) -> None:
     """What cannot stand beside each other; the message says what can."""
     key = f"invariants of {histogram.name}"
     keys = [histogram.schema.query(one.groups.query).key for one in histogram.invariants]
     for (one, own), (_, other) in combinations(zip(histogram.invariants, keys, strict=True), 2):
         if own == other:
-            problems.add(key, f"{one.groups.query} is there twice; name it once, at its lowest level")
-    raw = named_table(document, "histograms", problems)
+            document.add(key, f"{one.groups.query} is there twice; name it once, at its lowest level")
+    raw = named_table(document, "histograms")
     tables = {name: table for name, table in raw.items() if isinstance(table, Mapping)}
     conflicts = [name for name in ("constraints", "informed") if tables.get(histogram.name, {}).get(name)]
     if conflicts:
-        problems.add(
+        document.add(
             key,
             f"{listed(conflicts)} hold the histogram to other figures; allowed beside invariants: exact_totals, and zeros and facilities of the schema",
         )
     for name, table in tables.items():
         right = table.get("informed", {})
         if isinstance(right, Mapping) and right.get("right", {}).get("histogram") == histogram.name:
-            problems.add(
+            document.add(
                 key, f"{name} is informed by the histogram, which is changed afterwards; leave out informed"
             )
     if choices.joint:
-        problems.add(key, "joint estimation of persons and households does not keep them; fix: joint = false")
+        document.add(key, "joint estimation of persons and households does not keep them; fix: joint = false")
     if choices.spine != "standard" or choices.bypass:
-        problems.add(
+        document.add(
             key, "they are figures of the areas that geocodes name; fix: spine = standard, and bypass = false"
         )
     for text in _unkept(histogram, root):
-        problems.add(key, text)
+        document.add(key, text)
 
 
 def _unkept(histogram: MeasuredHistogram, root: str | None) -> Iterator[str]:

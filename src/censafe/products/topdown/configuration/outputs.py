@@ -250,24 +250,21 @@ def microdata_layouts() -> Mapping[str, MicrodataLayout]:
 
 
 def check_outputs(
-    document: Document,
-    histograms: Sequence[MeasuredHistogram],
-    levels: Sequence[GeoLevel],
-    problems: Problems,
+    document: Document, histograms: Sequence[MeasuredHistogram], levels: Sequence[GeoLevel]
 ) -> tuple[tuple[MeasuredHistogram, ...], dict[str, MicrodataLayout]]:
     """The histograms with what the configuration publishes of them, and its layouts of microdata by name."""
-    layouts = _own_layouts(document, histograms, problems)
+    layouts = _own_layouts(document, histograms)
     entries = check_entry(
         document.values.get("outputs", {}),
         "outputs",
-        tuple(named_table(document, "histograms", problems)),
-        problems,
+        tuple(named_table(document, "histograms")),
+        document,
     )
     lowest = levels[-1].prefix if levels else None
     updated = [
         replace(
             histogram,
-            outputs=_own_outputs(histogram, entries[histogram.name], layouts, lowest or 0, problems),
+            outputs=_own_outputs(histogram, entries[histogram.name], layouts, lowest or 0, document),
         )
         if histogram.name in entries
         else histogram
@@ -276,44 +273,40 @@ def check_outputs(
     return tuple(updated), layouts
 
 
-def check_own_tables(
-    document: Document, histograms: Sequence[MeasuredHistogram], problems: Problems
-) -> dict[str, CensusTable]:
+def check_own_tables(document: Document, histograms: Sequence[MeasuredHistogram]) -> dict[str, CensusTable]:
     """Tables of the configuration, by name."""
     by_name, tables = {one.name: one for one in histograms}, {}
-    entries = named_table(document, "tables", problems)
+    entries = named_table(document, "tables")
     if entries and any(outputs_of(one).tables for one in histograms):
-        problems.add("tables", "the run writes the tables of the redistricting data; leave out one of both")
+        document.add("tables", "the run writes the tables of the redistricting data; leave out one of both")
     for name, raw in entries.items():
-        entry = check_schema_table(raw, f"tables.{name}", problems)
-        of = check_choice(entry.get("histogram"), f"tables.{name}.histogram", tuple(by_name), problems)
+        entry = check_schema_table(raw, f"tables.{name}", document)
+        of = check_choice(entry.get("histogram"), f"tables.{name}.histogram", tuple(by_name), document)
         try:
             tables.update({} if of is None else {name: parse_table(name, entry, by_name[of].schema)})
         except ConfigError as error:
-            problems.add(f"tables.{name}", str(error))
+            document.add(f"tables.{name}", str(error))
     return tables
 
 
-def _own_layouts(
-    document: Document, histograms: Sequence[MeasuredHistogram], problems: Problems
-) -> dict[str, MicrodataLayout]:
+def _own_layouts(document: Document, histograms: Sequence[MeasuredHistogram]) -> dict[str, MicrodataLayout]:
     """Layouts of microdata of the configuration, by name."""
     own = {one.schema.name: one.schema for one in histograms}
     layouts = {}
-    for name, entry in named_table(document, "microdata", problems).items():
+    for name, entry in named_table(document, "microdata").items():
         try:
             layouts[name] = microdata_layout(name, _plain(entry), own)
         except ConfigError as error:
-            problems.add("microdata", str(error))
+            document.add("microdata", str(error))
         except (AttributeError, KeyError, TypeError, ValueError):
-            problems.add(
+            document.add(
                 f"microdata.{name}",
                 "it is not written like the layouts of data/microdata.toml, which say what a column has",
             )
     for name, layout in layouts.items():
         for column in layout.columns:
             if not all(code.isdigit() and code.isascii() for code in column.codes):
-                problems.add(
+                document.add(
                     f"microdata.{name}, {column.name}",
                     "give codes of digits: rows are compared with their histogram by them",
                 )

@@ -12,7 +12,6 @@ from typing import Any, Final, cast
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import ProtectedUnit, Recode
 from censafe.model.cells.levels import integer
-from censafe.model.entries import Problems
 from censafe.model.topdown.histograms import GeoLevel, HistogramSchema, MeasuredHistogram
 from censafe.population.records.layout import (
     ENCODINGS,
@@ -46,16 +45,16 @@ _AREAS: Final = (
 )
 
 
-def check_own_levels(document: Document, problems: Problems) -> tuple[GeoLevel, ...]:
+def check_own_levels(document: Document) -> tuple[GeoLevel, ...]:
     """Levels of which each below the root is a column of ``read.geography``; prefixes follow from the digits of their numbers."""
     raw = document.values.get("levels")
     if not isinstance(raw, list) or not raw:
-        problems.add(
+        document.add(
             "levels",
             'give a list of levels, the widest first, such as { name = "Country", prefix = 0, code = "X" }, { name = "Region" }',
         )
         return ()
-    tables = [check_entry(item, f"levels[{place}]", _LEVEL_KEYS, problems) for place, item in enumerate(raw)]
+    tables = [check_entry(item, f"levels[{place}]", _LEVEL_KEYS, document) for place, item in enumerate(raw)]
     first = 1 if "prefix" in tables[0] else 0
     usual = level_digits(len(tables) - first)
     levels: list[GeoLevel] = []
@@ -63,14 +62,14 @@ def check_own_levels(document: Document, problems: Problems) -> tuple[GeoLevel, 
     for place, table in enumerate(tables):
         where, name = f"levels[{place}]", table.get("name")
         if not isinstance(name, str) or not LEVEL_NAME.fullmatch(name):
-            problems.add(where, "give a name of letters, digits, - and _")
+            document.add(where, "give a name of letters, digits, - and _")
             continue
         if name in [level.name for level in levels]:
-            problems.add(where, f"{name} named more than once; name each once")
+            document.add(where, f"{name} named more than once; name each once")
             continue
         if place < first:
             if integer(table["prefix"]) != 0 or "digits" in table:
-                problems.add(
+                document.add(
                     where,
                     "the root has prefix = 0; with [read] no other level has a prefix, since geography names its column",
                 )
@@ -79,7 +78,7 @@ def check_own_levels(document: Document, problems: Problems) -> tuple[GeoLevel, 
             continue
         digits = integer(table.get("digits", Fraction(usual[place - first])))
         if "prefix" in table or "code" in table or not digits:
-            problems.add(
+            document.add(
                 where,
                 "a level of a column of geography has a name, and digits of the numbers of its areas, 1 or more, where the usual ones do not do",
             )
@@ -87,7 +86,7 @@ def check_own_levels(document: Document, problems: Problems) -> tuple[GeoLevel, 
         length += digits
         levels.append(GeoLevel(name, length))
     if length > _MOST_DIGITS:
-        problems.add("levels", f"geocodes of {length} digits; at most {_MOST_DIGITS} are allowed for them")
+        document.add("levels", f"geocodes of {length} digits; at most {_MOST_DIGITS} are allowed for them")
     return tuple(levels)
 
 
@@ -120,18 +119,17 @@ def _lists_of_texts(value: object) -> list[list[str]]:
 class ReadTable:
     """Reads the table once levels and histograms are known."""
 
-    def __init__(self, document: Document, problems: Problems) -> None:
-        self._problems = problems
+    def __init__(self, document: Document) -> None:
         self._document = document
-        self._table = check_entry(document.values.get("read", {}), "read", _KEYS, problems)
+        self._table = check_entry(document.values.get("read", {}), "read", _KEYS, document)
         if "reader" in document.values:
-            problems.add("reader", "leave it out: [read] says what is read")
+            document.add("reader", "leave it out: [read] says what is read")
 
     def layout(
         self, levels: Sequence[GeoLevel], root: str | None, histograms: Sequence[MeasuredHistogram]
     ) -> RecordLayout | None:
         """The layout of the files; None where a rule is broken."""
-        problems, before = self._problems, len(self._problems.messages)
+        document, before = self._document, len(self._document.messages)
         files: dict[Table, str] = {}
         for table in TABLES:
             if table in self._table and (pattern := self._text(table)):
@@ -140,7 +138,7 @@ class ReadTable:
         for histogram in histograms:
             tables.append("persons" if histogram.schema.record is ProtectedUnit.PERSON else "households")
             if tables[-1] not in files:
-                problems.add(
+                document.add(
                     f"read.{tables[-1]}",
                     f'give the file with the records of histograms.{histogram.name}, such as {tables[-1]} = "{tables[-1]}.csv"',
                 )
@@ -150,7 +148,7 @@ class ReadTable:
         records = []
         for histogram, table in zip(histograms, tables, strict=True):
             if histogram.name in where and table == "persons":
-                problems.add(
+                document.add(
                     f"read.where.{histogram.name}",
                     "only histograms of households are counted by a condition; every person is counted: give those who do not matter a level of their own (other)",
                 )
@@ -178,7 +176,7 @@ class ReadTable:
                 )
             )
         units = self._units(histograms, files, key, attributes)
-        if len(problems.messages) > before or geography is None:
+        if len(document.messages) > before or geography is None:
             return None
         names = [level.name for level in levels]
         rules_of_levels = tuple(
@@ -192,7 +190,7 @@ class ReadTable:
         }
         unused = [name for name in files if name not in used]
         if unused and "measure" not in self._document.values:
-            problems.add(
+            document.add(
                 f"read.{unused[0]}",
                 "no histogram counts these records, and no key joins them; leave the file out, or give key",
             )
@@ -208,21 +206,21 @@ class ReadTable:
 
     def _named(self, histograms: Sequence[MeasuredHistogram]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """Tables by attribute, and conditions by histogram; other names are problems."""
-        problems = self._problems
+        document = self._document
         attributes, where = (
-            check_schema_table(self._table.get(name, {}), f"read.{name}", problems)
+            check_schema_table(self._table.get(name, {}), f"read.{name}", document)
             for name in ("attributes", "where")
         )
         for name in where:
             if name not in (all_names := list(self._document.values.get("histograms", {}))):
-                problems.add(
+                document.add(
                     f"read.where.{name}", f"there is no such histogram; histograms are {listed(all_names)}"
                 )
         known = {attribute for one in histograms for attribute in one.schema.schema.names}
         known |= set(_attribute_names(self._document.values.get("schemas")))
         for name in attributes:
             if name not in known:
-                problems.add(
+                document.add(
                     f"read.attributes.{name}",
                     f"no histogram has this attribute; attributes are {listed(sorted(known))}",
                 )
@@ -231,34 +229,34 @@ class ReadTable:
     def _text(self, name: str) -> str:
         value = self._table.get(name)
         if not isinstance(value, str) or not value.strip():
-            self._problems.add(f"read.{name}", f"{value_text(value)} is not allowed; give text in quotes")
+            self._document.add(f"read.{name}", f"{value_text(value)} is not allowed; give text in quotes")
             return ""
         return value.strip()
 
     def _form(self) -> TextForm:
-        problems, table = self._problems, self._table
+        document, table = self._document, self._table
         delimiter = table.get("delimiter")
         if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
-            problems.add(
+            document.add(
                 "read.delimiter",
                 f'{value_text(delimiter)} is not one character in quotes, such as ";"; leave it out and it is found',
             )
             delimiter = None
         encoding = (
-            check_choice(table.get("encoding", ENCODINGS[0]), "read.encoding", ENCODINGS, problems)
+            check_choice(table.get("encoding", ENCODINGS[0]), "read.encoding", ENCODINGS, document)
             or ENCODINGS[0]
         )
-        decimal = check_choice(table.get("decimal", "."), "read.decimal", (".", ","), problems) or "."
+        decimal = check_choice(table.get("decimal", "."), "read.decimal", (".", ","), document) or "."
         missing = table.get("missing", [""])
         if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
-            problems.add(
+            document.add(
                 "read.missing", f'{value_text(missing)} is not a list of texts in quotes, such as ["", "NA"]'
             )
             missing = [""]
         return TextForm(delimiter, encoding, tuple(dict.fromkeys(["", *missing])), decimal)
 
     def _geography(self, levels: Sequence[GeoLevel]) -> AreaRule | None:
-        problems, table = self._problems, self._table
+        document, table = self._document, self._table
         own = [level for level in levels if level.prefix]
         raw = table.get("geography")
         if isinstance(raw, Mapping):
@@ -270,7 +268,7 @@ class ReadTable:
             or not all(isinstance(one, str) and one for one in columns)
             or len(set(columns)) < len(columns)
         ):
-            problems.add(
+            document.add(
                 "read.geography",
                 'give the columns with the codes of areas, from coarse to fine, such as ["region", "municipality"]',
             )
@@ -285,20 +283,20 @@ class ReadTable:
                 or len(raw_lengths) != len(lengths)
                 or any(below <= above for above, below in pairwise(lengths))
             ):
-                problems.add(
+                document.add(
                     "read.lengths",
                     f"give the growing lengths of the codes of {listed([level.name for level in own])} in the one column of geography, such as [2, 5, 8]",
                 )
                 return None
         elif len(columns) != len(own):
-            problems.add(
+            document.add(
                 "read.geography",
                 f"{len(columns)} columns for {len(own)} levels below the root ({listed([level.name for level in own])}); give one for each, or one and lengths",
             )
             return None
         areas = table.get("areas")
         if not isinstance(areas, str) or not areas.strip():
-            problems.add("read.areas", _AREAS)
+            document.add("read.areas", _AREAS)
             return None
         return AreaRule(
             tuple(level.name for level in own), tuple(columns), _digits(own), (areas.strip(),), lengths
@@ -306,11 +304,11 @@ class ReadTable:
 
     def _two_trees(self, own: Sequence[GeoLevel], raw: Mapping[str, Any]) -> AreaRule | None:
         """Areas of two trees that do not nest: the first is the spine, and its lowest areas are cut by those of the other."""
-        problems, table = self._problems, self._table
-        trees = _lists_of_texts(check_entry(raw, "read.geography", ("trees",), problems).get("trees"))
+        document, table = self._document, self._table
+        trees = _lists_of_texts(check_entry(raw, "read.geography", ("trees",), document).get("trees"))
         columns = [name for tree in trees for name in tree]
         if len(trees) != 2 or not all((*trees, *columns)) or len(set(columns)) < len(columns):
-            problems.add(
+            document.add(
                 "read.geography.trees",
                 'give two lists of columns, each from coarse to fine, such as [["region", "municipality"], ["grid10", "grid1"]]; the first is the spine. '
                 "Areas of a third geography are a list for --areas",
@@ -319,24 +317,24 @@ class ReadTable:
         spine, other = trees
         names = [level.name for level in own]
         if len(names) != len(spine) + 1:
-            problems.add(
+            document.add(
                 "levels",
                 f"{len(names)} levels below the root ({listed(names)}) for the columns {listed(spine)}; give one for each, and a lowest one for the parts "
                 f"of {spine[-1]} in one area of {other[-1]}",
             )
             return None
         if taken := sorted({*names} & {*other}):
-            problems.add(
+            document.add(
                 "read.geography.trees",
                 f"{taken[0]} is the name of a level; areas off the spine have the names of their columns: give the level another name",
             )
             return None
         if "lengths" in table:
-            problems.add("read.lengths", "codes of two trees stand in a column each; leave lengths out")
+            document.add("read.lengths", "codes of two trees stand in a column each; leave lengths out")
         areas = table.get("areas")
         (lists,) = _lists_of_texts([areas if isinstance(areas, list) else [areas]]) or [[]]
         if len(lists) not in (1, len(trees)) or not all(one.strip() for one in lists):
-            problems.add(
+            document.add(
                 "read.areas",
                 f'{_AREAS}; or a list for each tree, areas = ["municipalities.csv", "grid.csv"], whose areas all may lie in each other',
             )
@@ -354,12 +352,12 @@ class ReadTable:
         from censafe.population.records.expressions import check_expression
 
         if not isinstance(raw, str) or not raw.strip():
-            self._problems.add(key, f"{value_text(raw)} is not an expression in quotes")
+            self._document.add(key, f"{value_text(raw)} is not an expression in quotes")
             return None
         try:
             return check_expression(raw)
         except ValueError as error:
-            self._problems.add(
+            self._document.add(
                 key,
                 f"the expression has {error}; allowed: one expression of functions of the columns of the row, such as upper(sex) or income::DOUBLE / 12",
             )
@@ -371,12 +369,12 @@ class ReadTable:
 
     def _rule(self, name: str, key: str, raw: object, levels: int, labels: Sequence[str]) -> AttributeRule:
         """How a column becomes one of some levels, each by its label or number."""
-        problems = self._problems
-        table = check_entry(raw, key, _RULE_KEYS, problems)
+        document = self._document
+        table = check_entry(raw, key, _RULE_KEYS, document)
         column = table.get("column", name)
         source: str | Expression = column if isinstance(column, str) and column else name
         if source is not column or ("column" in table and "expression" in table):
-            problems.add(key, "give the name of a column, or an expression, not both")
+            document.add(key, "give the name of a column, or an expression, not both")
         if "expression" in table:
             source = self._expression(table["expression"], f"{key}.expression") or name
         known = dict(zip(labels, range(levels), strict=False))
@@ -385,19 +383,19 @@ class ReadTable:
         born = self._day(table, key)
         bands = self._bands(table, key, levels)
         values = {} if bands or born is not None else dict(known)
-        for text, level in check_schema_table(table.get("values", {}), f"{key}.values", problems).items():
+        for text, level in check_schema_table(table.get("values", {}), f"{key}.values", document).items():
             if (number := self._level(level, known, f"{key}.values.{text}")) is not None:
                 values[text.strip()] = number
         other = self._level(table["other"], known, f"{key}.other") if "other" in table else None
         without = set(range(len(bands), levels)) - {*values.values(), other} if bands else set()
         if without:
-            problems.add(
+            document.add(
                 f"{key}.bands",
                 f"give {levels} rising numbers, the least of each level; or name the {len(without)} levels after the last in values or other",
             )
         dates = table.get("dates", "")
         if not isinstance(dates, str) or (dates and (born is None or "%" not in dates)):
-            problems.add(
+            document.add(
                 f"{key}.dates",
                 'give the form of the dates as strptime has it, such as "%d/%m/%Y", beside as = "age_on:..."',
             )
@@ -409,7 +407,7 @@ class ReadTable:
         text = str(number) if number is not None else raw
         if isinstance(text, str) and text in known:
             return known[text]
-        self._problems.add(
+        self._document.add(
             key, f"{value_text(raw)} is no level; give a label or number of one: {listed(list(known))}"
         )
         return None
@@ -423,7 +421,7 @@ class ReadTable:
                 return date.fromisoformat(text.removeprefix(_AGE))
         except ValueError:
             pass
-        self._problems.add(
+        self._document.add(
             f"{key}.as",
             f'{value_text(text)} is not allowed; give completed years on a day, such as as = "{_AGE}2025-12-31"',
         )
@@ -441,13 +439,13 @@ class ReadTable:
             or len(numbers) != len(raw)
             or any(above >= below for above, below in pairwise(numbers))
         ):
-            self._problems.add(
+            self._document.add(
                 f"{key}.bands",
                 f"give {levels} rising numbers, the least of each level, such as [0, 15, 25]; what is smaller than the first is a finding",
             )
             return ()
         if len(numbers) > levels:
-            self._problems.add(f"{key}.bands", f"give {levels} rising numbers, the least of each level")
+            self._document.add(f"{key}.bands", f"give {levels} rising numbers, the least of each level")
             return ()
         return numbers
 
@@ -459,22 +457,22 @@ class ReadTable:
         attributes: Mapping[str, Any],
     ) -> UnitRule | None:
         """Counts of units of the kinds that bound records: rows of households, or the keys of the persons."""
-        problems = self._problems
+        document = self._document
         bounded = next((one.schema for one in histograms if one.schema.facilities is not None), None)
         if bounded is None or bounded.facilities is None:
             if "units" in self._table:
-                problems.add(
+                document.add(
                     "read.units", "no schema has facilities, so that no units are counted; leave it out"
                 )
             return None
-        table = check_entry(self._table.get("units", {}), "read.units", ("of", *_RULE_KEYS), problems)
+        table = check_entry(self._table.get("units", {}), "read.units", ("of", *_RULE_KEYS), document)
         usual = "households" if "households" in files else "persons"
         of = (
-            check_choice(table.get("of", usual), "read.units.of", ("households", "persons"), problems)
+            check_choice(table.get("of", usual), "read.units.of", ("households", "persons"), document)
             or usual
         )
         if (of == "persons" and not key) or of not in files:
-            problems.add(
+            document.add(
                 "read.units", "the schema has facilities, whose numbers are counted: give households, a file with one row a unit, or key, a column that all persons of "
                 "a unit share; or take facilities out of the schema"
             )  # fmt: skip
@@ -484,12 +482,12 @@ class ReadTable:
         own = {name: value for name, value in table.items() if name != "of"}
         kinds = len(facilities.minimum) + len(facilities.other_kinds)
         if of == "persons" and own:
-            problems.add(
+            document.add(
                 "read.units",
                 "units that are counted from persons have the kind of their persons; leave out all but of",
             )
         if of == "households" and "column" not in own and "expression" not in own and recode is not None:
-            problems.add(
+            document.add(
                 "read.units",
                 f"give the column of households with the kind of each, a group of {facilities.attribute}",
             )
@@ -514,7 +512,7 @@ class ReadTable:
         """The rule with groups of levels in the place of levels."""
         group = {level: place for place, own in enumerate(recode.groups) for level in own}
         if rule.bands or rule.born is not None:
-            self._problems.add(
+            self._document.add(
                 "read.units",
                 f"kinds of units ({name}) are groups of levels of {rule.name}, which cannot be cut from numbers",
             )

@@ -48,9 +48,9 @@ def check_schema_table(raw: object, key: str, problems: Problems) -> Mapping[str
     return {}
 
 
-def named_table(document: Document, noun: str, problems: Problems) -> Mapping[str, Any]:
+def named_table(document: Document, noun: str) -> Mapping[str, Any]:
     """The table of keys that a document has under a noun; empty without."""
-    return check_schema_table(document.values.get(noun, {}), noun, problems)
+    return check_schema_table(document.values.get(noun, {}), noun, document)
 
 
 def check_entry(raw: object, key: str, allowed: Sequence[str], problems: Problems) -> Mapping[str, Any]:
