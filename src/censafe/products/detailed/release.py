@@ -31,6 +31,7 @@ from censafe.publication.groups.tables import (
     write_group_tables,
     write_group_tidy,
 )
+from censafe.publication.manifest import hash_outputs
 from censafe.publication.stamps import Stamp
 from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
 
@@ -166,11 +167,10 @@ def publish(published: Published, release: MeasuredRun[list[GroupMeasurements]])
     written += write_certificate(staging, certificate, stamp=stamp)
     named = write_names(staging, published.names)
     release.finish(
-        [*written, *named, tidy, codebook],
+        hash_outputs(staging, [*written, *named, tidy, codebook], workers=2),
         (*(path.name for path in named), *files_of(config)),
         post_processing={rule: getattr(config, rule) for rule in AFTERWARDS[config.product]},
         outdated=(FLAGGED, SAME_AREAS, NAMES),
-        workers=2,
     )
 
 

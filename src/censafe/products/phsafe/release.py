@@ -14,7 +14,7 @@ from censafe.products.phsafe.definitions import phsafe_definitions, published_qu
 from censafe.products.run.folder import FILES, MeasuredRun
 from censafe.publication.certificate.page import CertificateInput, CheckGroup, write_certificate
 from censafe.publication.certificate.tables import TableContents
-from censafe.publication.manifest import Manifest
+from censafe.publication.manifest import Manifest, hash_outputs
 from censafe.publication.stamps import Stamp
 from censafe.publication.tables.bureau import (
     DerivedTable,
@@ -77,7 +77,7 @@ def publish(
         files += written
         names = (*FILES[:-1], ESTIMATES, FILES[-1])
     release.finish(
-        files,
+        hash_outputs(staging, files),
         names,
         post_processing={} if estimates is None else {ESTIMATES: about},
         outdated=(ESTIMATES,),

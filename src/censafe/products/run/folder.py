@@ -40,7 +40,6 @@ from censafe.publication.atomic import (
 )
 from censafe.publication.manifest import (
     Manifest,
-    hash_outputs,
     read_manifest,
     require_nothing_else,
     verify_outputs,
@@ -203,7 +202,7 @@ def finished_run(out: Path) -> Iterator[tuple[RunFolder, Manifest]]:
         yield folder, read_manifest(out / _MANIFEST)
 
 
-Measured = TypeVar("Measured", covariant=True)
+Measured = TypeVar("Measured")
 
 
 @dataclass(frozen=True)
@@ -230,17 +229,16 @@ class MeasuredRun(Generic[Measured]):
 
     def finish(
         self,
-        files: Sequence[Path],
+        outputs: Mapping[str, str],
         names: Sequence[str],
         *,
         post_processing: Mapping[str, Any],
-        outdated: Sequence[str] = (),
-        workers: int = 1,
+        outdated: Sequence[str],
     ) -> None:
-        """Write the manifest with the hashes of staged files, and give all of them their final names; ``manifest.json`` is the last."""
+        """Write the manifest with the hashes of all staged files, and give these their final names; ``manifest.json`` is the last."""
         manifest = replace(
             self.manifest,
-            outputs=hash_outputs(self.staging, files, workers=workers),
+            outputs=outputs,
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
             post_processing=post_processing,
         )
@@ -255,8 +253,16 @@ def measured_before(
     """A finished run with its measurements, whose files are checked; ``read`` reads one of them."""
     verify_outputs(folder.out, replace(manifest, outputs={}))
     digest = manifest.plan.digest()
+    measured = [read(folder.out / part.file, plan_digest=digest) for part in manifest.parts]
+    return measured_again(folder, measured, manifest, options)
+
+
+def measured_again(
+    folder: RunFolder, measured: Measured, manifest: Manifest, options: EstimateOptions
+) -> MeasuredRun[Measured]:
+    """What was read from the folder of a run or estimated from it, ready to be published."""
     return MeasuredRun(
-        [read(folder.out / part.file, plan_digest=digest) for part in manifest.parts],
+        measured,
         manifest,
         None if manifest.test_key else manifest.plan.total,
         options.confidence,

@@ -14,7 +14,7 @@ from censafe.geography.own_codes import AreaCodes
 from censafe.model.entries import nearest
 from censafe.model.plan import NoiseSource
 from censafe.model.topdown.level_measurements import LevelMeasurements
-from censafe.products.run.folder import finished_run
+from censafe.products.run.folder import finished_run, measured_again
 from censafe.products.run.options import EstimateOptions, stored_names
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -74,18 +74,16 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
             intervals = write_intervals(
                 folder.staging, interval_source, options.intervals, stamp=manifest.stamp, observer=observer
             )
+        changed = ConfigRecord(manifest.config.origin, config.overrides, config.record)
         release = TopdownRelease(
             config,
-            estimates,
-            replace(manifest, config=ConfigRecord(manifest.config.origin, config.overrides, config.record)),
-            None if manifest.test_key else manifest.plan.total,
-            options.confidence,
+            measured_again(folder, estimates, replace(manifest, config=changed), options),
             intervals=intervals,
             names=names,
             area_files={name: (out / name).read_text(encoding="utf-8") for name in own},
         )
         with observer.stage("publish"):
-            publish(out, folder.staging, release, observer=observer, workers=options.workers)
+            publish(release, options.workers)
     return RunResult(
         out,
         manifest.plan,

@@ -146,22 +146,11 @@ class TopdownJob:
 
     def publish(self, release: MeasuredRun[Estimates]) -> None:
         """Write everything that is published."""
-        publish(
-            release.out,
-            release.staging,
-            TopdownRelease(
-                self._config,
-                release.measured,
-                release.manifest,
-                release.ledger_total,
-                release.confidence,
-                names=self._names,
-                area_files=self._area_files,
-                cited=cited_configurations(self._results),
-            ),
-            workers=self._workers,
-            observer=release.observer,
+        cited = cited_configurations(self._results)
+        own = TopdownRelease(
+            self._config, release, names=self._names, area_files=self._area_files, cited=cited
         )
+        publish(own, self._workers)
 
 
 ESTIMATION_KERNELS = "censafe.estimation.topdown.levels.families:estimate_families"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Final
 
 from censafe.estimation.topdown.levels.joint import impossible_blocks, joint_remarks
 from censafe.geography.identifiers import NAMES
 from censafe.model import ProtectedUnit
-from censafe.model.observer import Observer, SilentObserver
+from censafe.model.observer import SilentObserver
+from censafe.products.run.folder import MeasuredRun
 from censafe.products.run.options import write_names
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
@@ -35,12 +34,12 @@ from censafe.products.topdown.plan import (
     loss_statements,
 )
 from censafe.products.topdown.readings import loss_readings
-from censafe.publication.atomic import atomic_text, move_into_place
+from censafe.publication.atomic import atomic_text
 from censafe.publication.certificate.anonymity import ExactFigures, anonymity_values
 from censafe.publication.certificate.levels import LevelEstimates
 from censafe.publication.certificate.page import CertificateInput, CheckGroup, write_certificate
 from censafe.publication.intervals import INTERVAL_FILES
-from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
+from censafe.publication.manifest import hash_outputs
 
 _DELTA: Final = Fraction(1, 10**10)
 AFTERWARDS: Final = (
@@ -86,7 +85,6 @@ class TopdownRelease:
     """What a run publishes.
 
     Args:
-        ledger_total: what the ledger says the run spent; None for a test key.
         measured_here: whether the run measured, and can state what it protects; estimates from the files of others have no
             certificate and keep no measurements.
         area_files: text of files with codes and geocodes of areas, by name, where the records have codes of their own.
@@ -96,10 +94,7 @@ class TopdownRelease:
     """
 
     config: TopdownConfig
-    estimates: Estimates
-    manifest: Manifest
-    ledger_total: Fraction | None
-    confidence: Fraction
+    run: MeasuredRun[Estimates]
     measured_here: bool = True
     intervals: Mapping[str, Any] | None = None
     names: Mapping[str, str] | None = None
@@ -113,15 +108,14 @@ class TopdownRelease:
             self.config,
             measured_here=self.measured_here,
             intervals=self.intervals is not None,
-            tables=self.estimates.tables is not None,
+            tables=self.run.measured.tables is not None,
         )
 
 
-def publish(
-    out: Path, staging: Path, release: TopdownRelease, *, observer: Observer, workers: int = 1
-) -> None:
-    """Write everything in ``staging`` and move it to ``out``."""
-    config, estimates, manifest = release.config, release.estimates, release.manifest
+def publish(release: TopdownRelease, workers: int) -> None:
+    """Write everything that is published, and give it its final names."""
+    config, run = release.config, release.run
+    estimates, manifest, staging = run.measured, run.manifest, run.staging
     stamp, places, retained = manifest.stamp, release.files, RUN_FACTS if release.measured_here else ()
     # the manifest states these stages too, and is written inside of the stage around them
     timed = SilentObserver()
@@ -129,14 +123,14 @@ def publish(
     first = estimates.levels[config.histograms[0].name]
     levels = {name: level.geounits for name, level in zip(published_levels(config), first, strict=True)}
     if words := areas.remark(levels):
-        observer.remark(words)
+        run.observer.remark(words)
     with timed.stage("write files"), ThreadPoolExecutor(1) as pool:
         facts = None
         if retained:  # what a later estimate reads
             (staging / "measurements").mkdir()
             facts = pool.submit(write_facts, staging, config, estimates.public, stamp=stamp)
         records, known = write_files(
-            staging, places, stamp, config, estimates, areas=areas, observer=observer, workers=workers
+            staging, places, stamp, config, estimates, areas=areas, observer=run.observer, workers=workers
         )
         if estimates.tables is not None:
             estimates.tables.write(staging, stamp)
@@ -152,9 +146,10 @@ def publish(
     with timed.stage("hash files"):
         hashes = hash_outputs(staging, written, known, workers=workers)
     impossible = impossible_blocks(config, estimates.levels)
-    finished = replace(
-        manifest,
-        stages={**manifest.stages, **{name: round(value, 3) for name, value in timed.stages.items()}},
+    stages = {**manifest.stages, **{name: round(value, 3) for name, value in timed.stages.items()}}
+    replace(run, manifest=replace(manifest, stages=stages)).finish(
+        hashes,
+        (*retained, *(path.name for path in named), *places),
         post_processing={
             **{name: getattr(config.choices, name) for name in AFTERWARDS},
             "records": dict(records),
@@ -166,21 +161,13 @@ def publish(
             **({} if estimates.tables is None else {"table_estimates": estimates.tables.document()}),
             **{f"levels_{name}": [dict(one) for one in levels] for name, levels in estimates.reports.items()},
         },
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        outputs=hashes,
-    )
-    write_manifest(staging / "manifest.json", finished)
-    move_into_place(
-        out,
-        (*retained, *(path.name for path in named), *places),
         outdated=(*INTERVAL_FILES, *ESTIMATE_FILES, NAMES),
     )
-    require_nothing_else(out, finished)
 
 
 def _statement(release: TopdownRelease, records: Mapping[str, int]) -> CertificateInput:
     """What the certificate says of the run, its queries, estimates and exact figures."""
-    config, estimates, manifest = release.config, release.estimates, release.manifest
+    config, estimates, manifest = release.config, release.run.measured, release.run.manifest
     imputed = [f"Imputed in the input by a rule: {words}" for words in estimates.public.imputed]
     published = (_PUBLISHED,) if manifest.published_data else ()
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
@@ -225,14 +212,14 @@ def _statement(release: TopdownRelease, records: Mapping[str, int]) -> Certifica
             CheckGroup("Consistency of published totals with the published units", 1, stops=True),
         ),
         title=title_of(config.histograms),
-        ledger_total=release.ledger_total,
-        confidence=release.confidence,
+        ledger_total=release.run.ledger_total,
+        confidence=release.run.confidence,
     )
 
 
 def _anonymity(release: TopdownRelease, readings: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Numbers for legal readers, of schemas that are not those of the U.S. census."""
-    config, plan = release.config, release.manifest.plan
+    config, plan = release.config, release.run.manifest.plan
     known = set(map(id, shipped_schemas().values()))
     if any(id(histogram.schema) in known for histogram in config.histograms):
         return None
