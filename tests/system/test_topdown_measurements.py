@@ -260,7 +260,7 @@ def test_a_part_that_was_written_but_not_committed_is_kept(
 
 
 @pytest.mark.parametrize("table", ["DPQuery", "Constraint"])
-def test_a_committed_part_that_was_cut_short_is_never_measured_again(
+def test_a_committed_part_that_was_cut_short_is_never_to_publish(
     censafe: CommandLine, districts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     out, ledger = tmp_path / "out", tmp_path / "ledger.jsonl"

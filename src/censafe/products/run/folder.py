@@ -254,10 +254,10 @@ def measured_before(
     verify_outputs(folder.out, replace(manifest, outputs={}))
     digest = manifest.plan.digest()
     measured = [read(folder.out / part.file, plan_digest=digest) for part in manifest.parts]
-    return measured_again(folder, measured, manifest, options)
+    return to_publish(folder, measured, manifest, options)
 
 
-def measured_again(
+def to_publish(
     folder: RunFolder, measured: Measured, manifest: Manifest, options: EstimateOptions
 ) -> MeasuredRun[Measured]:
     """What was read from the folder of a run or estimated from it, ready to be published."""

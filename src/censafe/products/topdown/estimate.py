@@ -14,7 +14,7 @@ from censafe.geography.own_codes import AreaCodes
 from censafe.model.entries import nearest
 from censafe.model.plan import NoiseSource
 from censafe.model.topdown.level_measurements import LevelMeasurements
-from censafe.products.run.folder import finished_run, measured_again
+from censafe.products.run.folder import finished_run, to_publish
 from censafe.products.run.options import EstimateOptions, stored_names
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -77,7 +77,7 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
         changed = ConfigRecord(manifest.config.origin, config.overrides, config.record)
         release = TopdownRelease(
             config,
-            measured_again(folder, estimates, replace(manifest, config=changed), options),
+            to_publish(folder, estimates, replace(manifest, config=changed), options),
             intervals=intervals,
             names=names,
             area_files={name: (out / name).read_text(encoding="utf-8") for name in own},

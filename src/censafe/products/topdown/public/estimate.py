@@ -34,7 +34,7 @@ from censafe.model import SparseLevel
 from censafe.model.observer import Observer
 from censafe.model.plan import NoiseSource
 from censafe.model.topdown.histograms import MeasuredHistogram
-from censafe.products.run.folder import RunFolder, measured_again
+from censafe.products.run.folder import RunFolder, to_publish
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.census_tables.microdata_source import census_forms
@@ -322,7 +322,7 @@ def estimate_files(
         final_manifest = replace(
             manifest, run=folder.run, test_key=files.stamped, published_data=files.stamp == DEMONSTRATION
         )
-        run = measured_again(folder, estimates, final_manifest, options)
+        run = to_publish(folder, estimates, final_manifest, options)
         release = TopdownRelease(chosen, run, False, intervals, names)
         with observer.stage("publish"):
             publish(release, options.workers)
