@@ -141,13 +141,13 @@ def evaluate(
         from censafe.evaluation.topdown.evaluation import evaluate_topdown
         from censafe.evaluation.topdown.runs import RunSeries, SourceOf
 
-        standing = Confidentiality.of(published_data=bool(others.get("published_data")))
+        confidentiality = Confidentiality.of(published_data=bool(others.get("published_data")))
         evaluated = evaluate_topdown(
             SourceOf.of(configuration.source, Path(data), configuration.settings),
             place,
             opened,
             RunSeries(others.get("runs", 4), others.get("seed", 0), others.get("workers", 2)),
-            standing=Confidentiality.PUBLIC if others.get("public") else standing,
+            confidentiality=Confidentiality.PUBLIC if others.get("public") else confidentiality,
             areas=tuple(others.get("areas", ())),
             names=others.get("names"),
         )
@@ -254,12 +254,12 @@ def sweep(
         raise UsageError("published says the budgets; leave out epsilon, rho and public")
     opened = read_options("topdown", reading)
     source = SourceOf.of(configuration.source, Path(data), configuration.settings)
-    standing = Confidentiality.of(published_data=bool(others.get("published_data")))
+    confidentiality = Confidentiality.of(published_data=bool(others.get("published_data")))
     seed = others.get("seed", 0)
     if published:
         groups = {exact_number("epsilon", key): list(paths) for key, paths in published.items()}
         result = evaluate_published_sweep(
-            source, Path(out), opened, published=groups, seed=seed, standing=standing
+            source, Path(out), opened, published=groups, seed=seed, confidentiality=confidentiality
         )
         return Evaluation(Path(out), result.text())
     result = evaluate_sweep(
@@ -269,7 +269,7 @@ def sweep(
         RunSeries(others.get("runs", 4), seed, others.get("workers", 2)),
         epsilons=tuple(exact_number("epsilon", one) for one in epsilons),
         losses=tuple(exact_number("rho", one) for one in losses),
-        standing=Confidentiality.PUBLIC if others.get("public") else standing,
+        confidentiality=Confidentiality.PUBLIC if others.get("public") else confidentiality,
     )
     return Evaluation(Path(out), result.text())
 

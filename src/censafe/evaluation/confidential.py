@@ -90,23 +90,23 @@ def confidential_run(out: Path, kind: Literal["truth", "evaluation"]) -> Iterato
 
 @contextmanager
 def evaluation_folder(
-    out: Path, identity: Mapping[str, str], *, standing: Confidentiality = Confidentiality.COMPARED
+    out: Path, identity: Mapping[str, str], *, confidentiality: Confidentiality = Confidentiality.COMPARED
 ) -> Iterator[RunFolder]:
     """Exclusive use of a folder whose evaluation can continue after a stop, or grow when more is requested.
 
     Where it compares with the truth, folders have mode 0700 and files 0600. Partial files of an interrupted start are removed.
     """
-    with _for_owner_alone() if standing.confidential else nullcontext(), RunFolder(out) as folder:
+    with _for_owner_alone() if confidentiality.confidential else nullcontext(), RunFolder(out) as folder:
         known = dict(identity) | (
-            {"standing": standing.value} if standing is Confidentiality.PUBLISHED else {}
+            {"standing": confidentiality.value} if confidentiality is Confidentiality.PUBLISHED else {}
         )
         folder.identify(known)
         remove_partials(out)
-        if standing.confidential:
+        if confidentiality.confidential:
             _close_to_others(out)
             atomic_text(out / STAMP_FILE, f"{COMPARED}. Do not publish or copy.\n")
         yield folder
-        manifest = {"confidential": standing.confidential, "identity": known, "run": folder.run}
+        manifest = {"confidential": confidentiality.confidential, "identity": known, "run": folder.run}
         atomic_text(out / "manifest.json", json.dumps(manifest, sort_keys=True) + "\n")
 
 

@@ -58,14 +58,14 @@ def write_frame(
     name: str,
     frame: pa.Table,
     *,
-    standing: Confidentiality = Confidentiality.COMPARED,
+    confidentiality: Confidentiality = Confidentiality.COMPARED,
     csv: bool = True,
     parquet: bool = False,
 ) -> str:
     """Write a frame as CSV, Parquet or both; every row and file has its classification. The name of the CSV file, or of the only one."""
     if any(part != file_name(part) for part in name.split("/")):
         raise ValueError(f"{name!r} is not the name of a file in the folder of the evaluation")
-    words = standing.value
+    words = confidentiality.value
     if csv:
         stamped = frame.append_column("classification", pa.array([words] * frame.num_rows, pa.string()))
         with atomic_bytes(folder / f"{name}.csv") as stream:
@@ -195,7 +195,7 @@ def read_evaluation(folder: Path) -> dict[str, Any]:
     return document
 
 
-def standing_of(document: Mapping[str, Any]) -> Confidentiality:
+def confidentiality_of(document: Mapping[str, Any]) -> Confidentiality:
     """Who may see the evaluation that a document describes; confidential where it does not say."""
     return Confidentiality(document.get("standing", Confidentiality.COMPARED.value))
 
@@ -204,7 +204,7 @@ def write_page(folder: Path, page: Page) -> tuple[str, ...]:
     """Write ``report.html`` and every figure as a file of its own, all figures with the stamp where the page has it."""
     drawn = [exhibit for exhibit in page.exhibits if exhibit.figure is not None]
     for exhibit in drawn:
-        if page.standing.confidential and exhibit.figure is not None:
+        if page.confidentiality.confidential and exhibit.figure is not None:
             exhibit.figure.suptitle(COMPARED, x=0.01, ha="left", fontsize=8, color="#8c1414")
     atomic_text(folder / "report.html", page_html(page))
     files = ["report.html"]

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.frames import labeled, stacked
 from censafe.evaluation.outputs import Evaluated
-from censafe.evaluation.pages.registry import reported, write_files
+from censafe.evaluation.pages.registry import write_evaluation
 from censafe.model import Definition
 from censafe.model.bounds import upper
 from censafe.planning.prices.meaning import ALARMS, RecordQuestion
@@ -107,10 +107,10 @@ def evaluate_semantics(
         ],
     }
     identity = {"kind": "semantics", "product": product, "configuration": source, **settings}
-    with evaluation_folder(out, identity, standing=Confidentiality.PUBLIC):
-        files = write_files(out, frames, document, Confidentiality.PUBLIC)
-        head = "Public: from the configuration alone. Chance that the best attack finds one record:"
-        return reported(out, files, [head, *_summary(frames["power"])], reading)
+    with evaluation_folder(out, identity, confidentiality=Confidentiality.PUBLIC):
+        return write_evaluation(
+            out, frames, document, _summary(frames["power"]), reading, confidentiality=Confidentiality.PUBLIC
+        )
 
 
 def _power(question: RecordQuestion) -> pa.Table:
@@ -132,7 +132,10 @@ def _power(question: RecordQuestion) -> pa.Table:
 
 def _summary(power: pa.Table) -> Sequence[str]:
     alarms = {float(one) for one in ALARMS}
-    lines = [f"{'question':<44}{'false alarms':>13}{'best attack':>13}{'at most':>9}"]
+    lines = [
+        "Public: from the configuration alone. Chance that the best attack finds one record:",
+        f"{'question':<44}{'false alarms':>13}{'best attack':>13}{'at most':>9}",
+    ]
     for row in power.to_pylist():
         if row["false_alarm"] in alarms:
             best = row["discrete_gaussian_randomized"]

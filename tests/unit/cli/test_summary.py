@@ -58,11 +58,11 @@ def test_the_list_of_tables_is_rows(censafe: CommandLine) -> None:
     assert [row["table"] for row in found["rows"]] == ["P1", "P2", "P3", "P4", "P5", "H1"]
 
 
-@pytest.mark.parametrize("standing", list(Confidentiality))
+@pytest.mark.parametrize("confidentiality", list(Confidentiality))
 def test_an_evaluation_says_whether_it_is_confidential(
-    standing: Confidentiality, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    confidentiality: Confidentiality, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with evaluation_folder(tmp_path / "out", {"kind": "pair"}, standing=standing):
+    with evaluation_folder(tmp_path / "out", {"kind": "pair"}, confidentiality=confidentiality):
         (tmp_path / "out" / "accuracy.csv").touch()
     program = click.Context(click.Group("censafe"))
     group = click.Context(click.Group("evaluate"), program, "evaluate")
@@ -70,7 +70,7 @@ def test_an_evaluation_says_whether_it_is_confidential(
         show_evaluation(Evaluation(tmp_path / "out", "Found."), {"write": 0.5}, as_json=True)
     found = json.loads(capsys.readouterr().out)
     assert set(found) == SHARED | {"confidential"}
-    assert found["confidential"] is standing.confidential
+    assert found["confidential"] is confidentiality.confidential
     assert "accuracy.csv" in found["files"] and not any(name.startswith(".") for name in found["files"])
     assert found["command"] == "evaluate pair"
 

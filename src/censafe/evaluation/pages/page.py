@@ -44,15 +44,15 @@ _BANNER: Final = (
 
 @dataclass(frozen=True, eq=False)
 class Page(ExhibitSheet):
-    """A whole evaluation; banner and footer follow from its standing."""
+    """A whole evaluation; banner and footer follow from its confidentiality."""
 
-    standing: Confidentiality = Confidentiality.COMPARED
+    confidentiality: Confidentiality = Confidentiality.COMPARED
 
 
 def page_html(page: Page) -> str:
     """The page as HTML; nothing on it is loaded from elsewhere and nothing is a script."""
-    confidential = page.standing.confidential
-    sheet = replace(page, footer=_FOOTERS[page.standing], banner=_BANNER if confidential else "")
+    confidential = page.confidentiality.confidential
+    sheet = replace(page, footer=_FOOTERS[page.confidentiality], banner=_BANNER if confidential else "")
     return sheet_html(sheet, "CONFIDENTIAL: " if confidential else "", "How this evaluation was made")
 
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import legend_below
 from censafe.evaluation.counts.accuracy import Tolerance
-from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
+from censafe.evaluation.outputs import confidentiality_of, number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import (
     NAN,
     Page,
@@ -375,7 +375,7 @@ def pair_page(folder: Path) -> Page:
         facts=_facts(document, vintages),
         exhibits=exhibits,
         settings=_settings(document, vintages),
-        standing=standing_of(document),
+        confidentiality=confidentiality_of(document),
     )
 
 

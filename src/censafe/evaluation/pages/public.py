@@ -73,7 +73,7 @@ def noise_page(folder: Path) -> Page:
             ("Changed settings", settings_text(document["overrides"])),
             ("Geounits", geounits_text(document)),
         ],
-        standing=Confidentiality.PUBLIC,
+        confidentiality=Confidentiality.PUBLIC,
     )
 
 
@@ -226,7 +226,7 @@ def semantics_page(folder: Path) -> Page:
             ("Configuration", document["configuration"]),
             ("Settings", settings_text(document["settings"], "as shipped")),
         ],
-        standing=Confidentiality.PUBLIC,
+        confidentiality=Confidentiality.PUBLIC,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -55,40 +55,40 @@ _SHEETLESS: Final = ("metrics_long", "summary_tables", "side_by_side_long", "res
 """Frames without a sheet: the workbook has the same numbers in other sheets, or they are too many."""
 
 
-def write_files(
+def write_evaluation(
     out: Path,
     frames: Mapping[str, pa.Table],
     document: Mapping[str, Any],
-    standing: Confidentiality,
+    lines: Sequence[str],
+    reading: ReadOptions,
     *,
+    confidentiality: Confidentiality,
     summary: Sequence[FilledTable] | None = None,
     sheets: Collection[str] = (),
     meanings: Mapping[str, str] | None = None,
-) -> list[str]:
-    """Write frames, document, codebook and workbook; the names of the files and folders.
+) -> Evaluated:
+    """Write frames, document, codebook, workbook and page of an evaluation into its folder, which is in use.
 
     Args:
+        lines: what is said of it.
         summary: tables of the workbook; no workbook without.
         sheets: frames that are sheets of the workbook, in place of all that are not too long.
     """
-    written: dict[str, list[str]] = {}
-    for name, frame in sorted(frames.items(), key=lambda item: item[0] == "residuals"):
-        stored = "/" in name or name.endswith("_long") or name == "residuals"
-        file = write_frame(out, name, frame, standing=standing, csv=name != "residuals", parquet=stored)
-        written[file] = frame.column_names
-    write_document(out, document)
-    files = [name for name in written if "/" not in name]
-    files += dict.fromkeys(name.split("/")[0] for name in written if "/" in name)
-    files.append(write_frame_codebook(out, written, partial(column_meaning, answers=meanings)))
-    if summary is not None:
-        chosen = sheets or [name for name in frames if "/" not in name and name not in _SHEETLESS]
-        sheet_frames = {name: frame for name, frame in frames.items() if name in chosen}
-        files.append(write_workbook(out, sheet_frames, summary, standing=standing))
-    return files
-
-
-def reported(out: Path, files: Sequence[str], lines: Iterable[str], reading: ReadOptions) -> Evaluated:
-    """Write the page; what is said of an evaluation whose files are written."""
+    with reading.observer.stage("write"):
+        written: dict[str, list[str]] = {}
+        for name, frame in sorted(frames.items(), key=lambda item: item[0] == "residuals"):
+            csv = name != "residuals"
+            stored = "/" in name or name.endswith("_long") or not csv
+            file = write_frame(out, name, frame, confidentiality=confidentiality, csv=csv, parquet=stored)
+            written[file] = frame.column_names
+        write_document(out, document)
+        files = [name for name in written if "/" not in name]
+        files += dict.fromkeys(name.split("/")[0] for name in written if "/" in name)
+        files.append(write_frame_codebook(out, written, partial(column_meaning, answers=meanings)))
+        if summary is not None:
+            chosen = sheets or [name for name in frames if "/" not in name and name not in _SHEETLESS]
+            sheet_frames = {name: frame for name, frame in frames.items() if name in chosen}
+            files.append(write_workbook(out, sheet_frames, summary, confidentiality=confidentiality))
     with reading.observer.stage("report"):
-        paths = (*files, *write_report(out))
-    return Evaluated(tuple(lines), tuple(out / name for name in paths))
+        files += write_report(out)
+    return Evaluated(tuple(lines), tuple(out / name for name in files))

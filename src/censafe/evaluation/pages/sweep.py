@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
+from censafe.evaluation.outputs import confidentiality_of, number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import (
     COLORS,
     EPSILON,
@@ -203,7 +203,7 @@ def sweep_page(folder: Path) -> Page:
         facts=_facts(document),
         exhibits=[one for one in exhibits if one is not None],
         settings=run_settings(document),
-        standing=standing_of(document),
+        confidentiality=confidentiality_of(document),
     )
 
 

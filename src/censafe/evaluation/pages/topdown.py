@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Confidentiality
-from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
+from censafe.evaluation.outputs import confidentiality_of, number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import (
     NAN,
     Page,
@@ -58,10 +60,9 @@ _Key = tuple[str, str, str]
 """Histogram, characteristic and level."""
 
 
-def metric_values(folder: Path, metric: str) -> dict[_Key, dict[str, Estimate]]:
+def metric_values(long: pa.Table, metric: str) -> dict[_Key, dict[str, Estimate]]:
     """One metric of the long frame by histogram, characteristic and level, then by method; all runs together."""
-    rows = read_frame(folder, "metrics_long").to_pylist()
-    rows = [row for row in rows if row["metric"] == metric and row["suite"] != SUITE]
+    rows = long.filter((pc.field("metric") == metric) & (pc.field("suite") != SUITE)).to_pylist()
     estimates: dict[_Key, dict[str, Estimate]] = {}
     for row in sorted(rows, key=lambda row: row["run_id"] == "pooled"):  # a single run has no pooled row
         histogram, method = row["suite"].split("/")
@@ -73,8 +74,9 @@ def metric_values(folder: Path, metric: str) -> dict[_Key, dict[str, Estimate]]:
 def topdown_page(folder: Path) -> Page:
     """The page of a folder that ``evaluate topdown`` wrote."""
     document = read_evaluation(folder)
-    errors = metric_values(folder, "mean_ae")
-    exhibits = [_accuracy(folder, document, errors, name) for name in document["histograms"]]
+    long = read_frame(folder, "metrics_long")
+    errors = metric_values(long, "mean_ae")
+    exhibits = [_accuracy(long, document, errors, name) for name in document["histograms"]]
     exhibits += _growth(folder, document)
     exhibits += consistency_exhibits(folder, document)
     return Page(
@@ -88,7 +90,7 @@ def topdown_page(folder: Path) -> Page:
         ],
         exhibits=exhibits,
         settings=run_settings(document, "Seed of the test keys"),
-        standing=standing_of(document),
+        confidentiality=confidentiality_of(document),
     )
 
 
@@ -110,7 +112,7 @@ def _answer(document: Mapping[str, Any], errors: Mapping[_Key, Mapping[str, Esti
 
 
 def _accuracy(
-    folder: Path, document: Mapping[str, Any], errors: Mapping[_Key, Mapping[str, Estimate]], histogram: str
+    long: pa.Table, document: Mapping[str, Any], errors: Mapping[_Key, Mapping[str, Estimate]], histogram: str
 ) -> Exhibit:
     levels = document["levels"]
     words: Mapping[str, str] = document["histograms"][histogram]
@@ -132,7 +134,7 @@ def _accuracy(
         answer=_compare_words([errors.get((histogram, *place), {}) for place in product(words, levels)]),
         figure=draw_levels(panels, levels, METHODS) if panels else None,
         columns=("Level", "Areas", "Mean count", *SHORT.values(), "Bias", "95th pct."),
-        sections=_accuracy_sections(folder, errors, histogram, words, [*levels, *document.get("lists", [])]),
+        sections=_accuracy_sections(long, errors, histogram, words, [*levels, *document.get("lists", [])]),
         histogram=histogram,
     )
 
@@ -154,15 +156,14 @@ def _compare_words(errors: Sequence[Mapping[str, Estimate]]) -> str:
 
 
 def _accuracy_sections(
-    folder: Path,
+    long: pa.Table,
     errors: Mapping[_Key, Mapping[str, Estimate]],
     histogram: str,
     words: Mapping[str, str],
     levels: Sequence[str],
 ) -> list[tuple[str, list[list[str]]]]:
     """The errors of every characteristic, a line for each level."""
-    bias, high = metric_values(folder, "me"), metric_values(folder, "pct95_ae")
-    mean = metric_values(folder, "count_mean")
+    bias, high, mean = (metric_values(long, name) for name in ("me", "pct95_ae", "count_mean"))
     sections = []
     for query, name in words.items():
         lines = []
@@ -252,7 +253,7 @@ def uncertainty_page(folder: Path) -> Page:
             ("Geounits", geounits_text(document)),
             ("Seed", str(document["seed"])),
         ],
-        standing=Confidentiality.PUBLIC,
+        confidentiality=Confidentiality.PUBLIC,
     )
 
 

@@ -28,7 +28,7 @@ from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.counts.frames import LossMode, labeled, stacked
 from censafe.evaluation.loss import ZeroCells, epl_noise_frames, epl_summary, pooled_residuals, residual_frame
 from censafe.evaluation.outputs import Evaluated, wide_metrics
-from censafe.evaluation.pages.registry import reported, write_files
+from censafe.evaluation.pages.registry import write_evaluation
 from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES, inconsistencies
 from censafe.evaluation.pairs.inputs import (
     AreaLists,
@@ -309,7 +309,7 @@ def evaluate_pair(
     }
     if config is not None:
         document["geounits"] = {level.name: level.nodes for level in scope.pair.spine.levels}
-    document |= {"mode": choices.mode, "sources": dict(sources), "standing": choices.standing.value}
+    document |= {"mode": choices.mode, "sources": dict(sources), "standing": choices.confidentiality.value}
     meanings = {
         label: words
         for subject in scope.subjects
@@ -328,14 +328,10 @@ def _written(
     meanings: Mapping[str, str] | None = None,
 ) -> Evaluated:
     identity = {"kind": "pair", **{name: str(value) for name, value in document["sources"].items()}}
-    standing = Confidentiality(document["standing"])
-    with evaluation_folder(out, identity, standing=standing):
-        with reading.observer.stage("write"):
-            recorded = {} if config is None else keep_configuration(out, config)
-            files = write_files(
-                out, frames, {**document, **recorded}, standing, summary=tables, meanings=meanings
-            )
-        lines = [f"{standing.summary} Published counts against true ones."]
+    confidentiality = Confidentiality(document["standing"])
+    with evaluation_folder(out, identity, confidentiality=confidentiality):
+        recorded = {} if config is None else keep_configuration(out, config)
+        lines = [f"{confidentiality.summary} Published counts against true ones."]
         lines += [f"{count:,} {name.replace('_', ' ')}" for name, count in document["facts"].items() if count]
         lines += (
             [f"{note[0].upper()}{note[1:]}." for note in document["notes"]]
@@ -346,7 +342,16 @@ def _written(
             lines += [
                 f"Left out: {row['measure']}: {row['reason']}." for row in frames["left_out"].to_pylist()
             ]
-        return reported(out, files, lines, reading)
+        return write_evaluation(
+            out,
+            frames,
+            {**document, **recorded},
+            lines,
+            reading,
+            confidentiality=confidentiality,
+            summary=tables,
+            meanings=meanings,
+        )
 
 
 _OF_TABLES = (
@@ -402,7 +407,7 @@ class PairRequest:
         return names | {f"vintage {name}": str(path) for name, path in self.also if name}
 
     @property
-    def standing(self) -> Confidentiality:
+    def confidentiality(self) -> Confidentiality:
         """Who may see the result."""
         return Confidentiality.of(published_data=self.published_data)
 
@@ -428,7 +433,7 @@ def compare_files(request: PairRequest, config: TopdownConfig | None, reading: R
         tuple(request.side_by_side),
         request.residuals,
         read_book(request.tables) if request.tables else None,
-        request.standing,
+        request.confidentiality,
     )
     return evaluate_pair(
         opened, request.out, reading, sources=request.sources, choices=choices, config=config
@@ -470,7 +475,7 @@ def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
         "notes": list(matched.notes),
         "mode": mode,
         "sources": dict(request.sources),
-        "standing": request.standing.value,
+        "standing": request.confidentiality.value,
     }
     return _written(request.out, frames, document, reading)
 

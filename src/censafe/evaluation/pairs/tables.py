@@ -70,7 +70,7 @@ class PairChoices:
     sides: tuple[str, ...] = ()
     residuals: bool = False
     book: SummaryBook | None = None
-    standing: Confidentiality = Confidentiality.COMPARED
+    confidentiality: Confidentiality = Confidentiality.COMPARED
 
 
 @dataclass(frozen=True, eq=False)

@@ -192,16 +192,16 @@ def write_workbook(
     frames: Mapping[str, pa.Table],
     summary: Sequence[FilledTable] = (),
     *,
-    standing: Confidentiality = Confidentiality.COMPARED,
+    confidentiality: Confidentiality = Confidentiality.COMPARED,
 ) -> str:
     """Write ``workbook.xlsx``: tables of summary metrics; frames with stamp, names of columns and rows; what columns mean."""
     buffer = io.BytesIO()
     book = xlsxwriter.Workbook(buffer, {**WORKBOOK_OPTIONS, "nan_inf_to_errors": False})
-    book.set_properties({"created": _NEVER, "status": standing.value})
+    book.set_properties({"created": _NEVER, "status": confidentiality.value})
     bold, stamp = book.add_format({"bold": True}), book.add_format({"bold": True, "font_color": "#8c1414"})
-    marked = (standing.value, stamp)
+    marked = (confidentiality.value, stamp)
     if summary:
-        add_summary_sheets(book, summary, standing.value)
+        add_summary_sheets(book, summary, confidentiality.value)
     columns: dict[str, None] = {}
     for name, frame in frames.items():
         if frame.num_rows <= _MOST_ROWS:

@@ -26,8 +26,8 @@ from censafe.evaluation.counts.cells import MatchedCells, match, true_answers
 from censafe.evaluation.counts.error_metrics import DEVIATIONS
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
-from censafe.evaluation.outputs import Evaluated, side_by_side, standing_of, wide_metrics
-from censafe.evaluation.pages.registry import reported, write_files
+from censafe.evaluation.outputs import Evaluated, side_by_side, wide_metrics
+from censafe.evaluation.pages.registry import write_evaluation
 from censafe.evaluation.pages.topdown import metric_values
 from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES, count_contradictions, inconsistencies
 from censafe.evaluation.summary.filling import FilledTable
@@ -181,7 +181,7 @@ def evaluate_topdown(
     reading: ReadOptions,
     series: RunSeries,
     *,
-    standing: Confidentiality = Confidentiality.COMPARED,
+    confidentiality: Confidentiality = Confidentiality.COMPARED,
     areas: Sequence[Path] = (),
     names: Path | None = None,
 ) -> Evaluated:
@@ -192,7 +192,7 @@ def evaluate_topdown(
         levels = population.pairs[population.main.name].spine.levels
         if words := population.names.remark({level.name: level.geounits for level in levels}):
             reading.observer.remark(words)
-    if standing is Confidentiality.PUBLIC:
+    if confidentiality is Confidentiality.PUBLIC:
         return evaluate_noise(population.config, population.areas, out, reading)
     codes = population.loaded.area_files.get(AREA_CODES)
     own = None if codes is None else AreaCodes.of_text(codes)
@@ -200,19 +200,28 @@ def evaluate_topdown(
     for words in dict.fromkeys(words for one in lists for words in one.remarks):
         reading.observer.remark(words)
     with evaluation_folder(
-        out, population.identity("topdown accuracy", series.seed), standing=standing
+        out, population.identity("topdown accuracy", series.seed), confidentiality=confidentiality
     ) as folder:
         document = {"kind": "topdown", "runs": series.runs, "seed": series.seed, **described(population)}
-        document |= {"standing": standing.value, "lists": [one.level for one in lists]}
+        document |= {"standing": confidentiality.value, "lists": [one.level for one in lists]}
         document |= keep_configuration(out, population.config)
         document["inconsistencies"] = {f"{one.number} {one.kind}": one.words for one in INCONSISTENCIES}
         requests = series.requests(plan_release(population.config).total)
         place = folder.measurements
         run_all(population, source, requests, place, workers=series.workers, observer=reading.observer)
         frames, tables, meanings = _measure(population, requests, place, reading, lists)
-        with reading.observer.stage("write"):
-            files = write_files(out, frames, document, standing, summary=tables, meanings=meanings)
-        return reported(out, files, _summary(out, document), reading)
+        head = f"{confidentiality.summary} Mean absolute errors of {series.runs} runs against the truth."
+        lines = [head, *_summary(frames["metrics_long"])]
+        return write_evaluation(
+            out,
+            frames,
+            document,
+            lines,
+            reading,
+            confidentiality=confidentiality,
+            summary=tables,
+            meanings=meanings,
+        )
 
 
 def described(population: EvaluatedPopulation) -> dict[str, Any]:
@@ -310,13 +319,10 @@ def answer_labels(query: CellQuery) -> list[str]:
     return [label.removeprefix("_") or "total" for label in labels]
 
 
-def _summary(out: Path, document: Mapping[str, Any]) -> list[str]:
-    lines = [
-        f"{standing_of(document).summary} Mean absolute errors of {document['runs']} runs against the truth."
-    ]
+def _summary(metrics: pa.Table) -> list[str]:
     head = "".join(f"{words[:25]:>27}" for words in METHODS.values())
-    lines.append(f"{'characteristic':<34}{'level':<14}{head}")
-    for (_, characteristic, level), values in metric_values(out, "mean_ae").items():
+    lines = [f"{'characteristic':<34}{'level':<14}{head}"]
+    for (_, characteristic, level), values in metric_values(metrics, "mean_ae").items():
         numbers = "".join(
             f"{values[name].value:>27,.2f}" if name in values else f"{'n/a':>27}" for name in METHODS
         )

@@ -15,7 +15,7 @@ from censafe.errors import UsageError
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.loss import calibrate, noise_law_masses
 from censafe.evaluation.outputs import Evaluated, read_evaluation
-from censafe.evaluation.pages.registry import reported, write_files
+from censafe.evaluation.pages.registry import write_evaluation
 from censafe.evaluation.topdown.noise import BestQuery, best_query, leaf_loss, level_loss
 from censafe.evaluation.topdown.runs import compared_characteristics, described_histograms
 from censafe.model import Definition
@@ -221,7 +221,7 @@ def evaluate_noise(
         "areas": ", ".join(f"{level} {number}" for level, number in areas.items()),
         "losses": ", ".join(str(one.loss) for one in chosen),
     }
-    with evaluation_folder(out, identity, standing=Confidentiality.PUBLIC):
+    with evaluation_folder(out, identity, confidentiality=Confidentiality.PUBLIC):
         with reading.observer.stage("noise laws"):
             frames = {
                 "expected": expected_errors(config, areas, chosen),
@@ -238,8 +238,8 @@ def evaluate_noise(
             "geounits": dict(areas),
             "histograms": described_histograms(config),
         }
-        files = write_files(out, frames, document, Confidentiality.PUBLIC)
-        return reported(out, files, ["Public: only what the noise laws imply."], reading)
+        lines = ["Public: only what the noise laws imply."]
+        return write_evaluation(out, frames, document, lines, reading, confidentiality=Confidentiality.PUBLIC)
 
 
 def keep_configuration(

@@ -24,7 +24,7 @@ from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.evaluation.loss import ZeroCells, epl_curve, epl_summary, pooled_residuals
 from censafe.evaluation.outputs import Evaluated
 from censafe.evaluation.pages.page import Rows
-from censafe.evaluation.pages.registry import reported, write_files
+from censafe.evaluation.pages.registry import write_evaluation
 from censafe.evaluation.pairs.inputs import read_published
 from censafe.evaluation.shipped import shipped_document, shipped_rows
 from censafe.evaluation.summary.filling import FilledTable
@@ -415,17 +415,17 @@ def evaluate_sweep(
     *,
     epsilons: Sequence[Fraction],
     losses: Sequence[Fraction],
-    standing: Confidentiality = Confidentiality.COMPARED,
+    confidentiality: Confidentiality = Confidentiality.COMPARED,
 ) -> Evaluated:
     """Run TopDown several times at every budget, with simple random samples, and compare all with the truth."""
     population = source.open(reading)
     require_free(population.config, "a sweep over budgets")
     settings = _settings(population, epsilons, losses)
-    if standing is Confidentiality.PUBLIC:
+    if confidentiality is Confidentiality.PUBLIC:
         budgets = [Budget(one.loss or Fraction(0), one.value) for one in settings]
         return evaluate_noise(population.config, population.areas, out, reading, budgets)
     with evaluation_folder(
-        out, population.identity("topdown sweep", series.seed), standing=standing
+        out, population.identity("topdown sweep", series.seed), confidentiality=confidentiality
     ) as folder:
         requests = {one: series.requests(one.loss or Fraction(0)) for one in settings}
         all_runs = [request for group in requests.values() for request in group]
@@ -436,7 +436,7 @@ def evaluate_sweep(
             setting: partial(read_runs, population.pairs[main], main, group, place)
             for setting, group in requests.items()
         }
-        return _compared(out, population, _Study(read, series.runs, series.seed, standing), reading)
+        return _compared(out, population, _Study(read, series.runs, series.seed, confidentiality), reading)
 
 
 def evaluate_published_sweep(
@@ -446,7 +446,7 @@ def evaluate_published_sweep(
     *,
     published: Mapping[Fraction, Sequence[Path]],
     seed: int,
-    standing: Confidentiality = Confidentiality.COMPARED,
+    confidentiality: Confidentiality = Confidentiality.COMPARED,
 ) -> Evaluated:
     """The same study on files that were published at several budgets, such as those of the 1940 demonstrations."""
     population = source.open(reading)
@@ -460,8 +460,10 @@ def evaluate_published_sweep(
         read[setting] = partial(read_published, population.config, population.main, pair, runs)
     names = ", ".join(f"{float(one):g}={path}" for one, paths in sorted(published.items()) for path in paths)
     identity = population.identity("topdown sweep of published files", seed) | {"published": names}
-    with evaluation_folder(out, identity, standing=standing):
-        study = _Study(read, max(len(paths) for paths in published.values()), seed, standing, published=True)
+    with evaluation_folder(out, identity, confidentiality=confidentiality):
+        study = _Study(
+            read, max(len(paths) for paths in published.values()), seed, confidentiality, published=True
+        )
         return _compared(out, population, study, reading)
 
 
@@ -476,7 +478,7 @@ class _Study:
     read: Mapping[Setting, Callable[[], Sequence[PublishedRun]]]
     runs: int
     seed: int
-    standing: Confidentiality
+    confidentiality: Confidentiality
     published: bool = False
 
 
@@ -506,16 +508,23 @@ def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading
         "seed": study.seed,
         "middle": middle,
         **described(population),
-        "standing": study.standing.value,
+        "standing": study.confidentiality.value,
         "epsilons": [one.value for one in study.read],
         "losses": [float(one) for one in losses],
         "runs_of": counted,
         "published": study.published,
         **keep_configuration(out, population.config, losses),
     }
-    with reading.observer.stage("write"):
-        files = write_files(out, tables, document, study.standing, summary=sheets, sheets=_SHEETS)
-    return reported(out, files, _summary(statements, study), reading)
+    return write_evaluation(
+        out,
+        tables,
+        document,
+        _summary(statements, study),
+        reading,
+        confidentiality=study.confidentiality,
+        summary=sheets,
+        sheets=_SHEETS,
+    )
 
 
 def _settings(
@@ -570,7 +579,7 @@ def _middle(population: EvaluatedPopulation) -> str:
 
 def _summary(statements: Sequence[Mapping[str, str]], study: _Study) -> list[str]:
     lines = [
-        f"{study.standing.summary} What Petti & Flaxman found in the 1940 census, looked for here "
+        f"{study.confidentiality.summary} What Petti & Flaxman found in the 1940 census, looked for here "
         f"({'at most ' if study.published else ''}{study.runs} run{'s' * (study.runs > 1)} a budget):"
     ]
     for statement in statements:

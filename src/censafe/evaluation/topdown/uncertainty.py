@@ -16,7 +16,7 @@ from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.cells import MatchedCells, match_runs
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.outputs import Evaluated, number_text
-from censafe.evaluation.pages.registry import reported, write_files
+from censafe.evaluation.pages.registry import write_evaluation
 from censafe.evaluation.topdown.evaluation import described
 from censafe.evaluation.topdown.noise import answers_of
 from censafe.evaluation.topdown.runs import (
@@ -121,20 +121,20 @@ def evaluate_uncertainty(
     private = not source.manifest().test_key
     population = source.open(reading)
     identity = population.identity("topdown uncertainty", series.seed)
-    with evaluation_folder(out, identity, standing=Confidentiality.PUBLIC) as folder:
+    with evaluation_folder(out, identity, confidentiality=Confidentiality.PUBLIC) as folder:
         requests = series.requests(plan_release(population.config).total)
         place, observer = folder.measurements, reading.observer
         run_all(population, source, requests, place, workers=series.workers, observer=observer)
         with reading.observer.stage("errors"):
             classes, tables = uncertainty_frames(population, requests, place, confidence)
-        with reading.observer.stage("write"):
-            document = {"kind": "uncertainty", "runs": series.runs, "seed": series.seed}
-            document |= {"confidence": confidence, "private": private, **described(population)}
-            frames = {"uncertainty": classes}
-            frames |= {f"intervals/{file_name(name)}": table for name, table in tables.items()}
-            files = write_files(out, frames, document, Confidentiality.PUBLIC)
+        document = {"kind": "uncertainty", "runs": series.runs, "seed": series.seed}
+        document |= {"confidence": confidence, "private": private, **described(population)}
+        frames = {"uncertainty": classes}
+        frames |= {f"intervals/{file_name(name)}": table for name, table in tables.items()}
         head = "Public: from published figures alone." if private else "NOT PRIVATE: the run used a test key."
-        return reported(out, files, [head, *_summary(classes)], reading)
+        return write_evaluation(
+            out, frames, document, [head, *_summary(classes)], reading, confidentiality=Confidentiality.PUBLIC
+        )
 
 
 def uncertainty_frames(

@@ -17,7 +17,7 @@ def drawn() -> Figure:
     return figure
 
 
-def page(standing: Confidentiality = Confidentiality.COMPARED) -> Page:
+def page(confidentiality: Confidentiality = Confidentiality.COMPARED) -> Page:
     exhibit = Exhibit(
         name="one",
         question="How wrong is <it>?",
@@ -29,7 +29,13 @@ def page(standing: Confidentiality = Confidentiality.COMPARED) -> Page:
         files=["errors.csv"],
     )
     return Page(
-        "Title", "Kind", ["Answer."], [("Runs", "2", "draws")], [exhibit], [("Seed", "0")], standing=standing
+        "Title",
+        "Kind",
+        ["Answer."],
+        [("Runs", "2", "draws")],
+        [exhibit],
+        [("Seed", "0")],
+        confidentiality=confidentiality,
     )
 
 
@@ -51,8 +57,8 @@ def test_nothing_is_loaded_and_nothing_runs() -> None:
 
 def test_only_comparisons_with_the_truth_are_stamped() -> None:
     assert "CONFIDENTIAL" in page_html(page())
-    for standing in (Confidentiality.PUBLISHED, Confidentiality.PUBLIC):
-        assert "CONFIDENTIAL" not in page_html(page(standing))
+    for confidentiality in (Confidentiality.PUBLISHED, Confidentiality.PUBLIC):
+        assert "CONFIDENTIAL" not in page_html(page(confidentiality))
 
 
 def test_figures_have_the_same_bytes_and_ids_of_their_own() -> None:
