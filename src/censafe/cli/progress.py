@@ -142,7 +142,7 @@ class TerminalObserver:
         seconds = time.perf_counter() - running.started
         self.stages[name] = self.stages.get(name, 0.0) + seconds
         if not self._quiet:
-            self._console.print(f"  {name:<34}{seconds:8.1f} s", markup=False)
+            self._console.print(f"  {name:<34}{seconds:8.1f} s", markup=False, soft_wrap=True)
 
     def advance(self, share: float, total: int = 0, noun: str = "") -> None:
         """Show how much of the innermost stage is done, its rate, and how long the rest will take at this pace.
@@ -168,7 +168,7 @@ class TerminalObserver:
         words = running.words(now)
         if words:
             running.reported = now
-            self._console.print(f"  {running.name}: {words}", markup=False)
+            self._console.print(f"  {running.name}: {words}", markup=False, soft_wrap=True)
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:

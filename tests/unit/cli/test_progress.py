@@ -107,11 +107,12 @@ def test_a_stage_that_waits_for_a_query_is_reported(
     monkeypatch.setattr(progress, "_REPORT_AFTER", 0.02)
     observer = TerminalObserver()
     printed = ""
-    with observer.stage("read"):
+    name = "read " + 20 * "a long name "  # is not broken into lines
+    with observer.stage(name):
         while "done" not in printed:
             time.sleep(0.01)
             printed += capsys.readouterr().err
-    assert "  read: query 25% done\n" in printed
+    assert f"  {name}: query 25% done\n" in printed
 
 
 def test_a_database_says_how_far_its_query_is(tmp_path: Path):
