@@ -54,11 +54,11 @@ def test_every_cell_is_there_with_its_label() -> None:
 
 def test_every_table_is_in_its_segment() -> None:
     layout = segment_layout()
-    for number, names in enumerate(layout.segments, 1):
+    for number, names in enumerate(layout["segments"], 1):
         assert list(names) == [row["table"] for row in rows("dhc_tables") if row["segment"] == str(number)]
-    assert sum(map(len, layout.segments)) == 249
+    assert sum(map(len, layout["segments"])) == 249
     cells = {row["table"]: int(row["cells"]) for row in rows("dhc_tables")}
-    assert layout.empty == {name: cells[name] for name in layout.empty}
+    assert layout["empty"] == {name: cells[name] for name in layout["empty"]}
 
 
 @pytest.mark.parametrize("name", ["P2", "H2"])

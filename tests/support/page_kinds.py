@@ -21,7 +21,6 @@ from censafe.products.topdown.census_tables.card_values import CardTable, CardVa
 from censafe.products.topdown.census_tables.definitions import CARD_TABLES, census_contents, census_tables
 from censafe.products.topdown.census_tables.shapes import AreaShapes
 from censafe.publication.certificate.anonymity import (
-    ExactFigures,
     anonymity_page,
     anonymity_values,
     read_sentences,
@@ -101,7 +100,7 @@ class PageKinds:
         readings = [
             {"histogram": "all", "kind": kind, "name": name, "exact": "1/4"} for kind, name in kinds.items()
         ]
-        exact = (ExactFigures("residents", ("Country",), units=True),)
+        exact = ({"histogram": "residents", "levels": ["Country"], "units": True, "answers": []},)
         values = anonymity_values(Fraction(1), Definition.ZCDP, readings, levels, exact)
         document = {
             "title": "Census",

@@ -118,7 +118,7 @@ def test_segments_read_back_are_the_tables(run: Path, tmp_path: Path, censafe: C
     cells |= {"P2": 4, "H2": 4}  # which cannot be made
     layout = [
         (name, number, cells[name])
-        for number, names in enumerate(segment_layout().segments, 1)
+        for number, names in enumerate(segment_layout()["segments"], 1)
         for name in names
     ]
 

@@ -194,11 +194,6 @@ class MicrodataRows:
     parts: tuple[PackedFile, ...]
     state: str | None = field(default=None, kw_only=True)
 
-    @staticmethod
-    def of_path(path: Path, layout: MicrodataLayout) -> MicrodataRows:
-        """The rows of one file."""
-        return MicrodataRows(layout, (PackedFile(path),))
-
     @property
     def path(self) -> Path:
         """Where the rows are."""

@@ -243,7 +243,7 @@ def test_json_is_read_by_the_guard_alone() -> None:
         "estimation/topdown/levels/batches.py",
         "model/parsing.py",
         "population/blocks/histogram_files.py",
-        "population/detailed/source.py",
+        "population/detailed/load.py",
         "population/records/expressions.py",  # of the engine's own text
         "products/topdown/census_tables/shapes.py",
         "publication/manifest.py",  # of the canonical text of its own plan

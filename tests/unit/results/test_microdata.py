@@ -35,7 +35,7 @@ def written(folder: Path, name: str) -> tuple[Path, SparseLevel]:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_written_microdata_give_their_histograms_back(tmp_path: Path, name: str) -> None:
     path, level = written(tmp_path, name)
-    found = MicrodataRows.of_path(path, microdata_layouts()[name]).histograms(BLOCKS)
+    found = MicrodataRows(microdata_layouts()[name], (PackedFile(path),)).histograms(BLOCKS)
     for part in ("geounits", "node_ptr", "cell", "count"):
         assert getattr(level, part).tolist() == getattr(found, part).tolist()
     assert [
@@ -50,7 +50,7 @@ def test_the_order_of_rows_and_further_columns_do_not_matter(tmp_path: Path) -> 
     header, *lines = path.read_text().splitlines()
     own = tmp_path / "own.txt"
     own.write_text("\n".join(["# a note", f"{header}|MORE", *(f"{line}|x" for line in reversed(lines))]))
-    found = MicrodataRows.of_path(own, microdata_layouts()["pl94-persons"]).histograms(BLOCKS)
+    found = MicrodataRows(microdata_layouts()["pl94-persons"], (PackedFile(own),)).histograms(BLOCKS)
     assert (level.cell.tolist(), level.count.tolist()) == (found.cell.tolist(), found.count.tolist())
 
 
@@ -71,10 +71,10 @@ def test_what_no_release_has_is_refused(tmp_path: Path, old: str, new: str, mess
     path.chmod(0o600)
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(DataError, match=message):
-        MicrodataRows.of_path(path, microdata_layouts()["pl94-persons"]).histograms(BLOCKS)
+        MicrodataRows(microdata_layouts()["pl94-persons"], (PackedFile(path),)).histograms(BLOCKS)
 
 
 @pytest.mark.parametrize("name", ["dhc-units", "e2e-persons"])
 def test_layouts_that_show_cells_in_part_are_not_counted(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match=r"do not show their cells whole|are of two histograms"):
-        MicrodataRows.of_path(tmp_path / "none.txt", microdata_layouts()[name]).histograms(BLOCKS)
+        MicrodataRows(microdata_layouts()[name], (PackedFile(tmp_path / "none.txt"),)).histograms(BLOCKS)

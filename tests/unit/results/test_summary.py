@@ -84,12 +84,12 @@ def test_files_that_do_not_fit_are_refused(
 def dhc(folder: Path) -> Path:
     """A state, a county and two blocks with the segment of P13 to P13E, whose cells are their places, times the record; medians are empty in the last block."""
     layout = segment_layout()
-    number = next(number for number, names in enumerate(layout.segments, 1) if "P13" in names)
-    cells = [census_tables("dhc")[name].lines for name in layout.segments[number - 1]]
+    number = next(number for number, names in enumerate(layout["segments"], 1) if "P13" in names)
+    cells = [census_tables("dhc")[name].lines for name in layout["segments"][number - 1]]
     areas = [("040", "44"), ("050", "44007"), ("750", "440070001011000"), ("750", "440070001011001")]
     header, rows = [], []
     for record, (level, code) in enumerate(areas, 1):
-        fields = dict.fromkeys(layout.header, "")
+        fields = dict.fromkeys(layout["header"], "")
         fields |= {
             "FILEID": "DHCST",
             "STUSAB": "RI",
@@ -112,7 +112,7 @@ def test_segments_of_the_dhc_give_their_tables(tmp_path: Path) -> None:
     source = open_source(dhc(tmp_path))
     assert source.levels == ("state", "county", "block")
     assert source.recognized.startswith("summary files of the DHC (RI), without segment 1, 2")
-    names = next(names for names in segment_layout().segments if "P13" in names)
+    names = next(names for names in segment_layout()["segments"] if "P13" in names)
     first = sum(len(census_tables("dhc")[name].lines) for name in names[: names.index("P13")])
     found = tables(tmp_path, "P13", "block", wide=True).arrow.to_pylist()
     assert [(row["GEOID"], row["P13_001N"]) for row in found] == [

@@ -26,7 +26,7 @@ from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
 from censafe.model.plan import NoiseSource
 from censafe.model.topdown.answers import EngineWorkers, threads_of
-from censafe.model.topdown.histograms import InformedSums, MeasuredHistogram
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.privacy.measure.histograms import level_variances
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.constraint_sums import constraint_sums, require_stack_agreement
@@ -210,19 +210,19 @@ class Descents:
         ):
             self._informing[histogram.name] = levels
         self._levels[histogram.name] = standard_levels(self._public.run, levels, cells)
-        if histogram.informed is not None:
-            self._follow(histogram, histogram.informed, levels[-1])
-
-    def _follow(self, histogram: MeasuredHistogram, informed: InformedSums, blocks: SparseLevel) -> None:
-        """Change the histogram that informed one to the sums that came out, in every block."""
-        other = self._config.histogram(informed.right.histogram)
-        own, theirs = histogram.schema.grouped(informed.groups), other.schema.grouped(informed.right.groups)
-        before = self._informing.pop(other.name)[-1]
-        followed = following(before, theirs.label, level_sums(blocks, own.label, own.answers))
-        self._known.estimated[other.name] = (other.schema, followed)
-        cells = other.schema.schema.cells
-        levels = sum_histograms(self._public.spine, followed, cells)
-        self._levels[other.name] = standard_levels(self._public.run, levels, cells)
+        if (informed := histogram.informed) is not None:
+            # the histogram that informed it is changed to the sums that came out, in every block
+            other = self._config.histogram(informed.right.histogram)
+            own, theirs = (
+                histogram.schema.grouped(informed.groups),
+                other.schema.grouped(informed.right.groups),
+            )
+            before = self._informing.pop(other.name)[-1]
+            followed = following(before, theirs.label, level_sums(levels[-1], own.label, own.answers))
+            self._known.estimated[other.name] = (other.schema, followed)
+            cells = other.schema.schema.cells
+            levels = sum_histograms(self._public.spine, followed, cells)
+            self._levels[other.name] = standard_levels(self._public.run, levels, cells)
 
     def _sums(self) -> dict[str, ExactSums]:
         """Exact sums of the histograms that follow no other; what the others will be held to is checked as far as it is known."""

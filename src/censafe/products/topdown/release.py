@@ -35,7 +35,7 @@ from censafe.products.topdown.plan import (
 )
 from censafe.products.topdown.readings import loss_readings
 from censafe.publication.atomic import atomic_text
-from censafe.publication.certificate.anonymity import ExactFigures, anonymity_values
+from censafe.publication.certificate.anonymity import anonymity_values
 from censafe.publication.certificate.levels import LevelEstimates
 from censafe.publication.certificate.page import CertificateInput, CheckGroup, write_certificate
 from censafe.publication.intervals import INTERVAL_FILES
@@ -225,12 +225,12 @@ def _anonymity(release: TopdownRelease, readings: Sequence[Mapping[str, Any]]) -
         return None
     levels = published_levels(config)
     exact = [
-        ExactFigures(
-            histogram.name,
-            tuple(name for name in exact_levels(histogram) if name in levels),
-            bool(counted_units(histogram)),
-            tuple((one.groups.query, str(one.lowest)) for one in histogram.invariants),
-        )
+        {
+            "histogram": histogram.name,
+            "levels": [name for name in exact_levels(histogram) if name in levels],
+            "units": bool(counted_units(histogram)),
+            "answers": [[one.groups.query, str(one.lowest)] for one in histogram.invariants],
+        }
         for histogram in config.histograms
     ]
     persons = [one for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]

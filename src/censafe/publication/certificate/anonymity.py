@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 from importlib import resources
@@ -29,28 +28,12 @@ _STAMPS: Final = {STAMP: "test_key", DEMONSTRATION: "published_data"}
 Sentences = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class ExactFigures:
-    """What a histogram publishes exactly.
-
-    Args:
-        levels: at which its totals are exact.
-        units: whether numbers of units by kind are exact in the lowest areas.
-        answers: queries whose answers are exact, each with the lowest level at which they are.
-    """
-
-    histogram: str
-    levels: tuple[str, ...]
-    units: bool
-    answers: tuple[tuple[str, str], ...] = ()
-
-
 def anonymity_values(
     loss: Fraction,
     definition: Definition,
     readings: Sequence[Mapping[str, Any]],
     levels: Sequence[str],
-    exact: Sequence[ExactFigures],
+    exact: Sequence[Mapping[str, Any]],
     *,
     listed: bool = False,
     revealed: Sequence[str] = (),
@@ -61,6 +44,8 @@ def anonymity_values(
         loss: of one person, rho or epsilon.
         readings: of the certificate: losses of single questions.
         levels: names of the published levels, the widest first.
+        exact: what each histogram publishes exactly: `histogram`, `levels` at which its totals are exact, whether numbers of `units` by kind are exact in the lowest
+            areas, and `answers` that are exact, each a query with the lowest level at which they are.
         listed: whether it is published exactly which of the lowest areas have records.
         revealed: answers of a person that exact figures show to whom all other records are known.
     """
@@ -80,15 +65,7 @@ def anonymity_values(
     places = {one["name"]: Fraction(one["exact"]) for one in of(f"{lowest} within")}
     return {
         "levels": list(levels),
-        "exact": [
-            {
-                "histogram": one.histogram,
-                "levels": list(one.levels),
-                "units": one.units,
-                "answers": [list(answer) for answer in one.answers],
-            }
-            for one in exact
-        ],
+        "exact": list(exact),
         "listed": listed,
         "always": definition is Definition.PURE,
         "singling_out": limits(loss),

@@ -113,7 +113,20 @@ class MicrodataLayout:
     @cached_property
     def row_schema(self) -> HistogramSchema:
         """The schema of the records as rows show them, with the levels that are told apart."""
-        return self.schema if self.split is None else _with_split_levels(self.schema, self.split)
+        if self.split is None:
+            return self.schema
+        schema, name, more = self.schema, self.split.attribute, len(self.split.answers) - 1
+        attributes = tuple(
+            Attribute(part.name, part.levels + more) if part.name == name else part
+            for part in schema.schema.attributes
+        )
+        # recodes and table of that attribute no longer hold
+        return HistogramSchema(
+            Schema(schema.name, attributes),
+            schema.record,
+            {key: recode for key, recode in schema.recodes.items() if recode.attribute != name},
+            tables={key: table for key, table in schema.tables.items() if key != name},
+        )
 
     @property
     def cells(self) -> int:
@@ -148,18 +161,3 @@ def _labels(schema: HistogramSchema, column: MicrodataColumn) -> _Labels:
             )
         ] = number
     return np.broadcast_to(labels, schema.schema.shape).reshape(-1)
-
-
-def _with_split_levels(schema: HistogramSchema, split: SplitLevel) -> HistogramSchema:
-    """The schema with more levels of one attribute, whose recodes and table no longer hold."""
-    more, name = len(split.answers) - 1, split.attribute
-    attributes = tuple(
-        Attribute(part.name, part.levels + more) if part.name == name else part
-        for part in schema.schema.attributes
-    )
-    return HistogramSchema(
-        Schema(schema.name, attributes),
-        schema.record,
-        {key: recode for key, recode in schema.recodes.items() if recode.attribute != name},
-        tables={key: table for key, table in schema.tables.items() if key != name},
-    )

@@ -54,11 +54,6 @@ class LevelFiles:
     measured: Mapping[str, tuple[Path, ...]]
     stamp: Stamp | None
 
-    @property
-    def stamped(self) -> bool:
-        """Whether a file says of itself that its noise came from a test key."""
-        return self.stamp == STAMP
-
     def measured_in(self, places: Collection[str]) -> list[Path]:
         """Files of the measurements in some folders."""
         return [path for place, paths in self.measured.items() if place in places for path in paths]

@@ -8,7 +8,6 @@ from censafe.errors import ConfigError, StorageError
 from censafe.model import Definition
 from censafe.privacy.loss.attack import best_guess
 from censafe.publication.certificate.anonymity import (
-    ExactFigures,
     anonymity_page,
     anonymity_values,
     read_sentences,
@@ -17,7 +16,10 @@ from censafe.publication.certificate.anonymity import (
 from censafe.publication.stamps import DEMONSTRATION, STAMP
 
 LEVELS = ("Land", "Kreis", "Raster")
-EXACT = (ExactFigures("people", ("Land",), True), ExactFigures("homes", (), False))
+EXACT = (
+    {"histogram": "people", "levels": ["Land"], "units": True, "answers": []},
+    {"histogram": "homes", "levels": [], "units": False, "answers": []},
+)
 
 
 def _reading(histogram: str, kind: str, name: str, exact: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import censafe.population.blocks.dhc.tables as recodes
+from censafe.geography.files import PackedFile
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.configuration.outputs import microdata_layouts
 from censafe.publication.microdata.writer import row_count, write_microdata
@@ -170,12 +171,16 @@ def test_rows_of_households_and_units_are_counted_back(tmp_path: Path, seed: int
     facilities = np.column_stack([units[:, :11].sum(axis=1), units[:, 11:]]).astype(np.int32)
     path, beside = tmp_path / "units.txt", level(node, cell, units[node, cell])
     write_microdata(path, layout, homes, facilities, beside)
-    assert MicrodataRows.of_path(path, layout).geounits.tolist() == list(BLOCKS)
+    assert MicrodataRows(layout, (PackedFile(path),)).geounits.tolist() == list(BLOCKS)
     for found, written in zip(
-        MicrodataRows.of_path(path, layout).joined_histograms(np.array(BLOCKS)), (homes, beside), strict=True
+        MicrodataRows(layout, (PackedFile(path),)).joined_histograms(np.array(BLOCKS)),
+        (homes, beside),
+        strict=True,
     ):
         assert np.array_equal(found.node_ptr, written.node_ptr)
         assert np.array_equal(found.cell, written.cell)
         assert np.array_equal(found.count, written.count)
     with pytest.raises(ValueError, match="are of one histogram"):
-        MicrodataRows.of_path(path, microdata_layouts()["dhc-persons"]).joined_histograms(np.array(BLOCKS))
+        MicrodataRows(microdata_layouts()["dhc-persons"], (PackedFile(path),)).joined_histograms(
+            np.array(BLOCKS)
+        )

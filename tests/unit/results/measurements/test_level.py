@@ -13,6 +13,7 @@ import pytest
 
 from censafe.errors import DataError
 from censafe.publication.measurements.levels import write_noisy_measurements
+from censafe.publication.stamps import STAMP
 from censafe.results.measurements.files import level_files
 from censafe.results.measurements.level import PublicAnswers, read_answers
 from censafe.results.measurements.listing import ListedLevel, list_level, texts
@@ -43,7 +44,7 @@ def read(
     files = level_files(path, "Tract")
     listed = list_level(files)
     return Read(
-        listed, read_answers(files, list(files.measured), listed.codes, queries, shapes), files.stamped
+        listed, read_answers(files, list(files.measured), listed.codes, queries, shapes), files.stamp == STAMP
     )
 
 

@@ -67,8 +67,8 @@ def _segments() -> dict[str, Segments]:
     layout, dhc, pl94 = segment_layout(), census_tables("dhc"), census_tables("pl94")
     return {
         "dhc": tuple(
-            tuple((name, layout.empty.get(name, len(dhc[name].lines))) for name in names)
-            for names in layout.segments
+            tuple((name, layout["empty"].get(name, len(dhc[name].lines))) for name in names)
+            for names in layout["segments"]
         ),
         "pl": tuple(tuple((name, len(pl94[name].lines)) for name in names) for names in _PL_SEGMENTS),
     }
@@ -76,7 +76,7 @@ def _segments() -> dict[str, Segments]:
 
 def _cells() -> dict[str, dict[str, int]]:
     """Number of cells of every table, by product; those that no record tells as they are published."""
-    empty = segment_layout().empty
+    empty = segment_layout()["empty"]
     return {
         product: {
             name: empty[name] if table.needs and name in empty else len(table.lines)

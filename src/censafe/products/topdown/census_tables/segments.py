@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -29,34 +29,17 @@ _OWN: Final = {"place": "PLACE", "cousub": "COUSUB", "aiannh": "AIANHH"}
 _COUNTS: Final = {"POP100": "P1", "HU100": "H1"}
 
 
-@dataclass(frozen=True)
-class SegmentLayout:
-    """The layout of the files of a state."""
-
-    file: str
-    fileid: str
-    variables: tuple[str, ...]
-    empty: Mapping[str, int]
-    levels: tuple[Mapping[str, Any], ...] = field(repr=False)
-    header: tuple[str, ...] = field(repr=False)
-    segments: tuple[tuple[str, ...], ...] = field(repr=False)
-
-
 @lru_cache(maxsize=1)
-def segment_layout() -> SegmentLayout:
+def segment_layout() -> Mapping[str, Any]:
     """The layout of the Demographic and Housing Characteristics File.
 
     Example:
         >>> layout = segment_layout()
-        >>> len(layout.segments), len(layout.header), layout.segments[3]
-        (44, 97, ('HCT1', 'HCT2', 'HCT3'))
+        >>> len(layout["segments"]), len(layout["header"]), layout["segments"][3]
+        (44, 97, ['HCT1', 'HCT2', 'HCT3'])
     """
     text = resources.files(__package__).joinpath("data", "segments.toml").read_text(encoding="utf-8")
-    raw = tomllib.loads(text)
-    return SegmentLayout(
-        raw["file"], raw["fileid"], tuple(raw["variables"]), raw["empty"], tuple(raw["levels"]), tuple(raw["header"]),
-        tuple(tuple(names) for names in raw["segments"]),
-    )  # fmt: skip
+    return tomllib.loads(text)
 
 
 def write_segment_files(
@@ -75,7 +58,7 @@ def write_segment_files(
     with atomic_folder(out) as folder:
         for code in codes:
             with observer.stage(f"segments of {code}"):
-                done = work_done(observer, len(segment_layout().segments) + 1, "files")
+                done = work_done(observer, len(segment_layout()["segments"]) + 1, "files")
                 for number, path in enumerate(_write_state(source, folder, code), 1):
                     names.append(path.relative_to(folder))
                     done(number)
@@ -107,17 +90,17 @@ def _write_state(source: TableSource, folder: Path, state: str) -> Iterator[Path
     place, short = folder / state, postal[state].lower()
     place.mkdir()
     records: list[_Records] = []
-    for level in layout.levels:
+    for level in layout["levels"]:
         if level["geography"] in source.levels:
             geography = source.geography(level["geography"], state)
             first = records[-1].first + len(records[-1].codes) if records else 1
             records.append(_Records(level, geography, first))
     counts: dict[str, dict[int, pa.Array]] = {name: {} for name in _COUNTS.values()}
-    for number, tables in enumerate(layout.segments, 1):
-        path = place / f"{short}{number:05d}2020.{layout.file}"
+    for number, tables in enumerate(layout["segments"], 1):
+        path = place / f"{short}{number:05d}2020.{layout['file']}"
         _write_rows(path, _segment_rows(source, records, (number, tables), postal[state], counts))
         yield path
-    path = place / f"{short}geo2020.{layout.file}"
+    path = place / f"{short}geo2020.{layout['file']}"
     _write_rows(path, (_header_rows(source, one, records, postal[state], counts) for one in records))
     yield path
 
@@ -137,7 +120,7 @@ def _write_rows(path: Path, pieces: Iterator[pa.Table]) -> None:
 def _segment_rows(
     source: TableSource,
     records: list[_Records],
-    segment: tuple[int, tuple[str, ...]],
+    segment: tuple[int, list[str]],
     postal: str,
     counts: dict[str, dict[int, pa.Array]],
 ) -> Iterator[pa.Table]:
@@ -148,9 +131,11 @@ def _segment_rows(
         if not any(is_published(table, section.geography) for table in tables):
             continue
         size = len(section.codes)
-        same = dict(zip(layout.variables, (layout.fileid, postal, "000", f"{number:02d}"), strict=False))
+        same = dict(
+            zip(layout["variables"], (layout["fileid"], postal, "000", f"{number:02d}"), strict=False)
+        )
         columns: dict[str, pa.Array] = {name: pa.repeat(text, size) for name, text in same.items()}
-        columns[layout.variables[-1]] = section.numbers
+        columns[layout["variables"][-1]] = section.numbers
         for table in tables:
             cells = _cells(source, table, section.geography)
             if table.name in counts:
@@ -163,7 +148,7 @@ def _cells(source: TableSource, table: CensusTable, geography: Geography) -> lis
     """Values of every cell as they are written: counts, medians with one decimal, empty where there is none."""
     size = len(geography.areas.names)
     if table.needs or not source.holds(table) or not is_published(table, geography):
-        cells = segment_layout().empty.get(table.name, len(table.lines))
+        cells = segment_layout()["empty"].get(table.name, len(table.lines))
         return [pa.nulls(size, pa.string())] * cells
     values = np.empty((size, len(table.lines)), np.float64)
     for areas, piece in source.values(table, geography):
@@ -198,7 +183,7 @@ def _header_rows(
     if not OFF_SPINE.get(word, 1):  # areas that may lie in several states
         geoids = np.char.add(state, geoids)
     known: dict[str, pa.Array] = {
-        "FILEID": pa.repeat(layout.fileid, size),
+        "FILEID": pa.repeat(layout["fileid"], size),
         "STUSAB": pa.repeat(postal, size),
         "SUMLEV": pa.repeat(sumlev, size),
         "GEOVAR": pa.repeat("00", size),
@@ -218,7 +203,7 @@ def _header_rows(
     for name, table in _COUNTS.items():
         known[name] = counts[table].get(section.first, pa.nulls(size, pa.string()))
     empty = pa.nulls(size, pa.string())
-    return pa.table({name: known.get(name, empty).cast(pa.string()) for name in layout.header})
+    return pa.table({name: known.get(name, empty).cast(pa.string()) for name in layout["header"]})
 
 
 def _areas_of_blocks(blocks: _Records, records: list[_Records]) -> Iterator[tuple[str, pa.Array]]:
