@@ -52,18 +52,6 @@ _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 560, 300, 62, 20, 16, 48
 _LEAST, _MOST = 430, 620
 
 
-def odds_rows(plan: ReleasePlan) -> list[dict[str, Any]]:
-    """The curve as the certificate states it: the factor is e^epsilon, with probability at least 1 - delta over the release."""
-    return [
-        {
-            "delta": exact_text(delta),
-            "delta_decimal": float(delta),
-            "epsilon": odds_bound(plan.total, plan.definition, delta),
-        }
-        for delta in ODDS_DELTAS
-    ]
-
-
 def odds_part(rows: Sequence[Document], *, pure: bool) -> str:
     """Words, curve and table."""
     if pure:
@@ -226,7 +214,14 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
             "power": largest_power(plan.total, plan.definition, _FALSE_ALARM),
             "neighbors": plan.neighbors.value,
         },
-        "odds": odds_rows(plan),
+        "odds": [  # they change by a factor of e^epsilon at most, with probability at least 1 - delta over the release
+            {
+                "delta": exact_text(delta),
+                "delta_decimal": float(delta),
+                "epsilon": odds_bound(plan.total, plan.definition, delta),
+            }
+            for delta in ODDS_DELTAS
+        ],
         "other_losses": [
             {**_relation(plan, relation), **_stated_loss(loss, source)}
             for relation, loss in plan.other_losses.items()
@@ -349,17 +344,14 @@ def _head(document: Document, contents: CertificateContents) -> str:
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(words)}</small></dd></div>"
         for name, value, words in facts
     )
+    moment = datetime.fromisoformat(document["created"]).astimezone(UTC)
+    time = f"{moment.day} {calendar.month_name[moment.month]} {moment:%Y, %H:%M} UTC"
     return (
         f'<header><p class="kicker">Certificate of disclosure protection</p><h1>{escape(document["title"])}</h1>'
-        f'<p class="meta">{escape(document["inputs"]["dataset"])} · {_time(document["created"])}</p>'
+        f'<p class="meta">{escape(document["inputs"]["dataset"])} · '
+        f'<time datetime="{escape(document["created"])}">{escape(time)}</time></p>'
         f'<dl class="facts">{cards}</dl></header>'
     )
-
-
-def _time(text: str) -> str:
-    moment = datetime.fromisoformat(text).astimezone(UTC)
-    words = f"{moment.day} {calendar.month_name[moment.month]} {moment:%Y, %H:%M} UTC"
-    return f'<time datetime="{escape(text)}">{escape(words)}</time>'
 
 
 def _words(document: Document) -> str:

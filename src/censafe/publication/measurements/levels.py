@@ -245,7 +245,7 @@ def _write(path: Path, table: str, section: Slice, part: _Part) -> None:
     digest = content_digest(header, measured.geounits[section.first : section.last], kinds)
     arrays = measured.values if table == DPQUERY else tuple(item.values for item in part.constraints)
     wide = table == DPQUERY and any(values.dtype == np.int64 for values in arrays)
-    wide = wide or (table == CONSTRAINT and any(_large(item.values) for item in part.constraints))
+    wide = wide or (table == CONSTRAINT and any((item.astype(np.int32) != item).any() for item in arrays))
     schema = nmf_schema(part.layout.attributes, wide=wide).with_metadata(
         {**part.seal, "place": json.dumps(place, sort_keys=True)}
     )
@@ -328,11 +328,6 @@ def _lists(flat: NDArray[Any], width: int, rows: int, kind: pa.DataType) -> pa.A
 
 def _repeated(text: str, rows: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([text]))
-
-
-def _large(values: NDArray[np.int64]) -> bool:
-    limits = np.iinfo(np.int32)
-    return bool(values.size) and (int(values.min()) < limits.min or int(values.max()) > limits.max)
 
 
 def _runs(kinds: NDArray[np.int32]) -> list[list[int]]:

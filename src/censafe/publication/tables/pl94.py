@@ -41,16 +41,9 @@ class TableItems:
         times = sums.times[sums.times > 0].astype(np.int64)
         combination, item = np.repeat(sums.times.nonzero(), times, axis=1)
         self.names = tuple(name for table in tables for name in table.items)
-        self._of_cell = sums.of_cell
-        self._start = np.searchsorted(combination, np.arange(len(sums.times) + 1))
-        self._item = item
-
-    def add(self, level: SparseLevel, first: int, last: int, counts: NDArray[np.int32], place: int) -> None:
-        """Add the items of a range of geounits to columns of zeros that start at a place, shape (geounits, columns)."""
-        item = self._item + place
-        _add_up(
-            level.node_ptr, level.cell, level.count, self._of_cell, self._start, item, first, last, counts
-        )
+        self.of_cell = sums.of_cell
+        self.start = np.searchsorted(combination, np.arange(len(sums.times) + 1))
+        self.item = item
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +80,10 @@ def table_items(level: TableLevel, items: Sequence[TableItems], first: int, last
             raise CheckError(
                 f"level {level.name}: more than {_LARGEST:,} records, which no table of items can hold"
             )
-        own.add(histogram, first, last, counts, start)
+        _add_up(
+            histogram.node_ptr, histogram.cell, histogram.count, own.of_cell, own.start, own.item + start,
+            first, last, counts,
+        )  # fmt: skip
         start += len(own.names)
     return counts
 

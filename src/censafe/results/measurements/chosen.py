@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from censafe.model.arrays import Integers
 from censafe.model.compiled import compiled
 from censafe.model.topdown.answers import AnswerSums
-from censafe.publication.measurements.levels import DPQUERY
 from censafe.results.measurements.files import LevelFiles
 from censafe.results.measurements.level import AnswerRules, kernel_values
-from censafe.results.measurements.rows import ANSWERS, Faults, Rows, opened, read_answer_rows
+from censafe.results.measurements.rows import ANSWERS, Rows, opened, read_answer_rows
 
 _THREADS: Final = 2
 _MOST_SUMS: Final = 1 << 28  # that are in memory at once, 2 GiB
@@ -42,11 +41,6 @@ class AnswerIndex:
     variances: NDArray[np.float64] = field(repr=False)
     spans: Mapping[Path, Integers] = field(repr=False)
 
-    def rules(self) -> AnswerRules:
-        """The rules of its rows."""
-        faults = Faults(self.files.name, self.files.folder / DPQUERY)
-        return AnswerRules(faults, self.codes, self.queries, self.shapes)
-
     def visit(
         self,
         geounits: NDArray[np.bool_],
@@ -59,7 +53,8 @@ class AnswerIndex:
             geounits: whether they are among these, shape (n,).
             take: gets rows, which of them, the geounit of each of these, and their query.
         """
-        rules, before = self.rules(), np.append(0, np.cumsum(geounits))
+        rules = AnswerRules(self.files, self.codes, self.queries, self.shapes)
+        before = np.append(0, np.cumsum(geounits))
 
         def read(path: Path, groups: list[int]) -> None:
             for rows in read_answer_rows(path, groups):
@@ -118,7 +113,7 @@ def index_answers(
     Args:
         codes: letters of these geounits, sorted, shape (n, width).
     """
-    rules = AnswerRules(Faults(files.name, files.folder / DPQUERY), codes, queries, shapes)
+    rules = AnswerRules(files, codes, queries, shapes)
     spans = {}
     for path in files.measured_in(places):
         groups = range(opened(path).metadata.num_row_groups)

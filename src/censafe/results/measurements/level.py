@@ -62,7 +62,7 @@ def read_answers(
     Args:
         codes: letters of these geounits, sorted, shape (n, width).
     """
-    rules = AnswerRules(Faults(files.name, files.folder / DPQUERY), codes, queries, shapes)
+    rules = AnswerRules(files, codes, queries, shapes)
     values: list[Answers] = [np.zeros((len(rules.codes), prod(shape)), np.int16) for shape in rules.shapes]
     wide: dict[int, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
 
@@ -98,12 +98,12 @@ class AnswerRules:
 
     def __init__(
         self,
-        faults: Faults,
+        files: LevelFiles,
         codes: NDArray[np.uint8],
         queries: Sequence[str],
         shapes: Sequence[tuple[int, ...]],
     ) -> None:
-        self.faults = faults
+        self.faults = Faults(files.name, files.folder / DPQUERY)
         self.codes = np.ascontiguousarray(codes)
         self.queries = tuple(queries)
         self.shapes = tuple(shapes)
