@@ -438,7 +438,7 @@ def compare(
     keywords: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     chosen = keywords.pop("configuration", None)
     opened = read_options("topdown", {"progress": keywords.pop("progress", None)})
-    request = PairRequest(Path(truth), Path(published), Path(out), **keywords)
+    request = PairRequest(truth=Path(truth), published=Path(published), out=Path(out), **keywords)
     return Evaluation(
         Path(out), compare_files(request, None if chosen is None else chosen.checked, opened).text()
     )

@@ -19,7 +19,7 @@ from censafe.evaluation.counts.pairing import (
     pair_on_spine,
     pair_with_files,
 )
-from censafe.evaluation.pairs.inputs import AreaLists, OpenedPair, with_lists
+from censafe.evaluation.pairs.inputs import OpenedPair, with_lists
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.tree import LevelRule, build_spine
@@ -90,17 +90,17 @@ def test_named_lists_take_the_place_of_known_ones_and_kinds_choose(tmp_path: Pat
     known = known_areas(SPINE, BlockAreas(SPINE.leaf.codes, *(np.array([1] * 4, np.int32) for _ in range(3))))
     opened = OpenedPair(census_pair(), lists=known)
     half = DefinedAreas("half", {"a": ("44",), "b": ("50",)})
-    found = {one.level: one for one in with_lists(opened, AreaLists((path,), defined=(half,)))}
+    found = {one.level: one for one in with_lists(opened, [path], defined=(half,))}
     assert sorted(found) == ["aiannh", "cd", "cousub", "half", "place"]
     assert found["place"].names.tolist() == ["A"]
-    assert [one.level for one in with_lists(opened, AreaLists((path,), ("cousub", "cd")))] == ["cousub", "cd"]
+    assert [one.level for one in with_lists(opened, [path], ["cousub", "cd"])] == ["cousub", "cd"]
     with pytest.raises(UsageError, match="no list of village"):
-        with_lists(opened, AreaLists((path,), ("village",)))
+        with_lists(opened, [path], ["village"])
     with pytest.raises(UsageError, match="two files list areas of one kind: place, cd"):
-        with_lists(opened, AreaLists((path, path)))
+        with_lists(opened, [path, path])
     clash = DefinedAreas("County", {"a": ("44",)})
     with pytest.raises(UsageError, match="areas County have the name of a level"):
-        with_lists(opened, AreaLists(defined=(clash,)))
+        with_lists(opened, defined=(clash,))
 
 
 def test_lists_that_are_none_are_refused(tmp_path: Path) -> None:

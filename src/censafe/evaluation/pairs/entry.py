@@ -23,7 +23,7 @@ from censafe.evaluation.counts.accuracy import (
     reliability,
     run_variability,
 )
-from censafe.evaluation.counts.cell_sets import Definitions, read_definitions
+from censafe.evaluation.counts.cell_sets import read_definitions
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.counts.frames import LossMode, labeled, stacked
 from censafe.evaluation.loss import ZeroCells, epl_noise_frames, epl_summary, pooled_residuals, residual_frame
@@ -31,15 +31,15 @@ from censafe.evaluation.outputs import Evaluated, wide_metrics
 from censafe.evaluation.pages.registry import write_evaluation
 from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES, inconsistencies
 from censafe.evaluation.pairs.inputs import (
-    AreaLists,
     OpenedPair,
     by_vintage,
     check_vintages,
     open_pair,
     stacked_vintages,
+    with_lists,
     with_vintages,
 )
-from censafe.evaluation.pairs.tables import SUITES, PairChoices, Scope, match_tables, scope_of, side_frames
+from censafe.evaluation.pairs.tables import PairChoices, Scope, match_tables, scope_of, side_frames
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.filling import FilledTable
 from censafe.evaluation.summary.sheets import summarize
@@ -148,11 +148,12 @@ def reliability_frames(scope: Scope) -> Frames:
     """``reliability`` and ``reliability_bins``: below the root, of every list and run."""
     if scope.groups is None:
         return {}
+    tolerance = Tolerance(scope.choices.alpha, scope.choices.beta)
     answers: list[dict[str, str]] = []
     bins = []
     for areas in scope.lists[1:]:
         for run, published in enumerate(scope.pair.runs):
-            result = reliability(scope.pair, areas, scope.groups, run=run, tolerance=scope.choices.tolerance)
+            result = reliability(scope.pair, areas, scope.groups, run=run, tolerance=tolerance)
             about = {"run_id": published.run_id, "level": areas.level, "area_class": areas.area_class}
             answers.append(
                 {**about, "answer": result.answer or "none", "answer_alone": result.answer_alone or "none"}
@@ -197,7 +198,9 @@ def inconsistency_frames(scope: Scope) -> Frames:
 
 def sources_of(scope: Scope) -> SummarySources:
     """What the tables of summary metrics are filled from."""
-    return SummarySources(scope.opened.pairs, scope.opened.lists, scope.opened.facilities, scope.choices.sets)
+    return SummarySources(
+        scope.opened.pairs, scope.opened.lists, scope.opened.facilities, scope.choices.defined.sets
+    )
 
 
 def variability_frames(scope: Scope) -> Frames:
@@ -260,7 +263,7 @@ def _measured(scope: Scope, reading: ReadOptions) -> tuple[Frames, tuple[FilledT
             tables, frames = summarize(sources_of(scope), frames, choices.book)
     if "accuracy" in choices.suites:
         with reading.observer.stage("side by side"):
-            frames |= side_frames(scope, choices.sides)
+            frames |= side_frames(scope)
     if choices.residuals:
         frames |= residual_frames(scope)
     if scope.unmeasured:
@@ -299,12 +302,12 @@ def evaluate_pair(
         "notes": list(opened.notes),
         "choices": {
             "bins": choices.bins,
-            "queries": list(choices.queries),
-            "characteristics": [one.name for one in choices.characteristics],
+            "queries": list(choices.defined.queries),
+            "characteristics": [one.name for one in choices.defined.characteristics],
             "groups": choices.groups or "",
             "residuals": choices.residuals,
-            "alpha": choices.tolerance.alpha,
-            "beta": choices.tolerance.beta,
+            "alpha": choices.alpha,
+            "beta": choices.beta,
         },
     }
     if config is not None:
@@ -366,36 +369,28 @@ _OF_TABLES = (
     "beta",
     "published_data",
     "unmatched_as_zero",
+    "defined",
 )
 
 
-@dataclass(frozen=True)
-class PairRequest:
+@dataclass(frozen=True, kw_only=True)
+class PairRequest(PairChoices):
     """A request; see :class:`censafe.api.evaluations.CompareKeywords` for every field."""
 
     truth: Path
     published: Path
     out: Path
-    suites: Sequence[str] = SUITES
-    mode: LossMode = "corrected"
     count: str | None = None
     by: Sequence[str] = ()
     histogram: str | None = None
     also: Sequence[tuple[str, Path]] = ()
     domain: Path | None = None
-    groups: str | None = None
     areas: Sequence[Path] = ()
     area_kinds: Sequence[str] = ()
     characteristics: Path | None = None
     tables: Path | None = None
-    bins: int | None = None
-    side_by_side: Sequence[str] = ()
-    residuals: bool = False
     true_units: Path | None = None
     published_units: Sequence[Path] = ()
-    alpha: float = 0.05
-    beta: float = 0.05
-    published_data: bool = False
     names: Path | None = None
     unmatched_as_zero: bool = False
 
@@ -406,11 +401,6 @@ class PairRequest:
         names = {"truth": str(self.truth), "published": ", ".join(str(path) for path in main)}
         return names | {f"vintage {name}": str(path) for name, path in self.also if name}
 
-    @property
-    def confidentiality(self) -> Confidentiality:
-        """Who may see the result."""
-        return Confidentiality.of(published_data=self.published_data)
-
 
 def compare_files(request: PairRequest, config: TopdownConfig | None, reading: ReadOptions) -> Evaluated:
     """Measure a true and a published file, and write frames and a page."""
@@ -419,24 +409,13 @@ def compare_files(request: PairRequest, config: TopdownConfig | None, reading: R
         return _tables(request, reading)
     if request.count or request.by or request.unmatched_as_zero:
         raise UsageError("`count`, `by` and `unmatched_as_zero` are for tables; leave out `configuration`.")
-    defined = read_definitions(request.characteristics) if request.characteristics else Definitions()
-    opened = _opened(request, config, defined, reading)
-    choices = PairChoices(
-        request.suites,
-        request.mode,
-        defined.queries,
-        defined.characteristics,
-        defined.sets,
-        request.groups,
-        request.bins or 0,
-        Tolerance(request.alpha, request.beta),
-        tuple(request.side_by_side),
-        request.residuals,
-        read_book(request.tables) if request.tables else None,
-        request.confidentiality,
-    )
+    if request.characteristics:
+        request = replace(request, defined=read_definitions(request.characteristics))
+    opened = _opened(request, config, reading)
+    if request.tables:
+        request = replace(request, book=read_book(request.tables))
     return evaluate_pair(
-        opened, request.out, reading, sources=request.sources, choices=choices, config=config
+        opened, request.out, reading, sources=request.sources, choices=request, config=config
     )
 
 
@@ -480,9 +459,7 @@ def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
     return _written(request.out, frames, document, reading)
 
 
-def _opened(
-    request: PairRequest, config: TopdownConfig, defined: Definitions, reading: ReadOptions
-) -> OpenedPair:
+def _opened(request: PairRequest, config: TopdownConfig, reading: ReadOptions) -> OpenedPair:
     if bool(request.true_units) != bool(request.published_units):
         raise UsageError("`true_units` and `published_units` go together.")
     names = [one.name for one in config.histograms]
@@ -498,9 +475,10 @@ def _opened(
         runs,
         request.domain,
         units=(request.true_units, *request.published_units) if request.true_units else (),
-        areas=AreaLists(tuple(request.areas), tuple(request.area_kinds), defined.areas),
         reading=reading,
     )
+    lists = with_lists(opened, request.areas, request.area_kinds, request.defined.areas)
+    opened = replace(opened, lists=lists)
     if request.names is not None or not opened.names.by_code:
         opened = replace(opened, names=named_areas(config, request.names))
     areas = {level.name: level.geounits for level in opened.persons.spine.levels}

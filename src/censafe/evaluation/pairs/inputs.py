@@ -51,15 +51,6 @@ _CENSUS_DIGITS: Final = 16
 _TABLES: Final = (".parquet", ".csv", "")
 
 
-@dataclass(frozen=True)
-class AreaLists:
-    """Files of areas off the spine."""
-
-    files: tuple[Path, ...] = ()
-    kinds: tuple[str, ...] = ()
-    defined: tuple[DefinedAreas, ...] = ()
-
-
 @dataclass(frozen=True, eq=False)
 class OpenedPair:
     """CONFIDENTIAL. What is compared.
@@ -94,7 +85,6 @@ def open_pair(
     domain: Path | None = None,
     *,
     units: Sequence[Path] = (),
-    areas: AreaLists | None = None,
     reading: ReadOptions | None = None,
 ) -> OpenedPair:
     """Histograms, microdata or published tables, or folders that hold them, as a pair.
@@ -121,7 +111,7 @@ def open_pair(
     notes = (*opened.notes, *opener.imputation_notes(truth, read=read))
     opened = replace(opened, notes=notes, own=opened.own or AreaCodes.of_run(truth))
     _require_same_areas(opened.own, published)
-    return replace(opened, lists=with_lists(opened, areas or AreaLists()))
+    return opened
 
 
 def read_published(
@@ -146,22 +136,29 @@ def _require_same_areas(own: AreaCodes | None, published: Mapping[str, Path]) ->
             )
 
 
-def with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[ComparedAreas, ...]:
-    """Known lists and those that were named, of the kinds wanted; a named list takes the place of a known one of its kind."""
+def with_lists(
+    opened: OpenedPair,
+    files: Sequence[Path] = (),
+    kinds: Collection[str] = (),
+    defined: Sequence[DefinedAreas] = (),
+) -> tuple[ComparedAreas, ...]:
+    """Known lists and those that were named or defined, of these kinds where they are chosen; a named list takes the place of a known one of its kind."""
     spine = opened.persons.spine
     named: dict[str, ComparedAreas] = {}
-    for path in areas.files:
-        kinds = [one for one in area_kinds(path, spine, opened.own) if not areas.kinds or one in areas.kinds]
-        twice = [one for one in kinds if one in named]
+    for path in files:
+        listed = [one for one in area_kinds(path, spine, opened.own) if not kinds or one in kinds]
+        twice = [one for one in listed if one in named]
         if twice:
             raise UsageError(
                 f"two files list areas of one kind: {', '.join(twice)}; choose with `area_kinds`"
             )
-        if kinds or not areas.kinds:
-            named |= {one.level: one for one in read_area_lists(path, spine, kinds, opened.own) if one.number}
+        if listed or not kinds:
+            named |= {
+                one.level: one for one in read_area_lists(path, spine, listed, opened.own) if one.number
+            }
     lists = {one.level: one for one in opened.lists} | named
-    lists |= {one.kind: one.areas(spine) for one in areas.defined}
-    missing = [one for one in areas.kinds if one not in lists]
+    lists |= {one.kind: one.areas(spine) for one in defined}
+    missing = [one for one in kinds if one not in lists]
     clash = [one for one in lists if one in spine.names]
     if missing:
         raise UsageError(
@@ -169,7 +166,7 @@ def with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[ComparedAreas, ...
         )
     if clash:
         raise UsageError(f"areas {', '.join(clash)} have the name of a level; give the column another name")
-    return tuple(one for name, one in lists.items() if not areas.kinds or name in areas.kinds)
+    return tuple(one for name, one in lists.items() if not kinds or name in kinds)
 
 
 @dataclass(frozen=True)

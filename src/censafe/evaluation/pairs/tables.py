@@ -25,8 +25,8 @@ from censafe.evaluation.areas import (
     size_edges,
 )
 from censafe.evaluation.confidential import Confidentiality
-from censafe.evaluation.counts.accuracy import Tolerance, race_groups
-from censafe.evaluation.counts.cell_sets import CellSets, Characteristic, shipped_cell_sets
+from censafe.evaluation.counts.accuracy import race_groups
+from censafe.evaluation.counts.cell_sets import CellSets, Characteristic, Definitions
 from censafe.evaluation.counts.cells import MatchedCells, cells_of_counts, match_labels, true_answers
 from censafe.evaluation.counts.frames import LossMode, stacked
 from censafe.evaluation.counts.pairing import Pair
@@ -51,26 +51,29 @@ SUITES: Final = ("accuracy", "epl", "bias", "reliability", "impossible", "variab
 
 @dataclass(frozen=True)
 class PairChoices:
-    """What is measured of a pair, and how.
+    """What is measured of a pair, and how; see :class:`censafe.api.evaluations.CompareKeywords` for the fields of its names.
 
     Args:
-        queries: queries in addition to those of the schema.
-        bins: width of population bins, in place of the classes of size; 0 for classes.
-        sides: levels and lists whose counts are written side by side; all of at most 10,000 areas where empty.
+        side_by_side: all levels and lists of at most 10,000 areas where empty.
+        defined: characteristics and queries in addition to those of the schema, and what sets of cells mean.
     """
 
     suites: Collection[str] = SUITES
     mode: LossMode = "corrected"
-    queries: tuple[str, ...] = ()
-    characteristics: tuple[Characteristic, ...] = ()
-    sets: CellSets = field(default_factory=shipped_cell_sets)
     groups: str | None = None
     bins: int = 0
-    tolerance: Tolerance = field(default_factory=Tolerance)
-    sides: tuple[str, ...] = ()
+    side_by_side: Sequence[str] = ()
     residuals: bool = False
+    alpha: float = 0.05
+    beta: float = 0.05
+    published_data: bool = False
+    defined: Definitions = field(default_factory=Definitions)
     book: SummaryBook | None = None
-    confidentiality: Confidentiality = Confidentiality.COMPARED
+
+    @property
+    def confidentiality(self) -> Confidentiality:
+        """Who may see the result."""
+        return Confidentiality.of(published_data=self.published_data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,19 +146,19 @@ def scope_of(opened: OpenedPair, choices: PairChoices) -> Scope:
     """What is measured on a pair."""
     if choices.bins < 0:
         raise UsageError("the width of population bins must be 1 person or more")
-    pair = opened.persons
+    pair, defined = opened.persons, choices.defined
     lists = (*(level_areas(pair.spine, name) for name in pair.spine.names), *opened.lists)
     subjects = [_query(pair, one.query, one.words) for one in characteristics(pair.schema)]
     known = {one.name for one in subjects}
-    subjects += [_query(pair, text, text, apart=True) for text in choices.queries if text not in known]
+    subjects += [_query(pair, text, text, apart=True) for text in defined.queries if text not in known]
     unmeasured = []
-    for characteristic in choices.characteristics:
-        subject = _characteristic(opened.pairs, characteristic, choices.sets)
+    for characteristic in defined.characteristics:
+        subject = _characteristic(opened.pairs, characteristic, defined.sets)
         if subject is not None:
             subjects.append(subject)
             continue
         near = next((pair for pair in opened.pairs if pair.schema.record is characteristic.record), pair)
-        unmeasured.append((characteristic, characteristic.why_unmeasured(near.schema, choices.sets)))
+        unmeasured.append((characteristic, characteristic.why_unmeasured(near.schema, defined.sets)))
     names = [one.name for one in subjects]
     twice = sorted({one for one in names if names.count(one) > 1})
     if twice:
@@ -213,13 +216,14 @@ _PARTS: Final = (
 )
 
 
-def side_frames(scope: Scope, kinds: Sequence[str] = ()) -> dict[str, pa.Table]:
+def side_frames(scope: Scope) -> dict[str, pa.Table]:
     """``side_by_side_long``, and ``side_by_side/<areas>`` with one row an area and two columns an answer.
 
     Answers end in ``_sf`` as tabulated and in ``_dp`` as published by the first run. Subjects of more than 150 answers are in the
     long frame only. Areas of the census have a GEOID, a GISJOIN, a NAME
     where it is known, and the parts of their geocode.
     """
+    kinds = scope.choices.side_by_side
     if tuple(kinds) == (NONE,):
         return {}
     known = {areas.level: areas for areas in scope.lists}

@@ -5,7 +5,7 @@ import pytest
 
 from censafe.errors import ConfigError, UsageError
 from censafe.evaluation.areas import level_areas
-from censafe.evaluation.counts.cell_sets import Characteristic, read_cell_sets, shipped_cell_sets
+from censafe.evaluation.counts.cell_sets import Characteristic, Definitions, read_cell_sets, shipped_cell_sets
 from censafe.evaluation.pairs.inputs import OpenedPair
 from censafe.evaluation.pairs.tables import PairChoices, scope_of
 from censafe.model import Attribute, ProtectedUnit, Schema
@@ -125,9 +125,11 @@ def test_counts_are_sums_of_the_cells_at_every_area() -> None:
     pair = pair_of(true, [first, second])
     areas = level_areas(pair.spine, "County")
     choices = PairChoices(
-        characteristics=(
-            Characteristic("minors", "Hispanic children", ("hispanic", "under 18")),
-            Characteristic("all", "Everybody"),
+        defined=Definitions(
+            (
+                Characteristic("minors", "Hispanic children", ("hispanic", "under 18")),
+                Characteristic("all", "Everybody"),
+            )
         )
     )
     minors, everybody = scope_of(OpenedPair(pair), choices).subjects[-2:]
@@ -149,7 +151,7 @@ def test_what_a_schema_cannot_count_is_told_with_the_reason() -> None:
         Characteristic("vacant", "Vacant", ("vacant",), record=ProtectedUnit.HOUSEHOLD),
     )
     opened = OpenedPair(pair_of(population(10, 1), [population(10, 2)]))
-    scope = scope_of(opened, PairChoices(characteristics=characteristics))
+    scope = scope_of(opened, PairChoices(defined=Definitions(characteristics)))
     assert scope.subjects[-1].name == "minors"
     assert [(one.name, reason) for one, reason in scope.unmeasured] == [
         ("women", "small does not tell: female"),

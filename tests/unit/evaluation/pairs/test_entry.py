@@ -20,7 +20,7 @@ from censafe.evaluation.areas import (
     size_edges,
 )
 from censafe.evaluation.counts.accuracy import homogeneity_index
-from censafe.evaluation.counts.cell_sets import Characteristic, DefinedAreas, read_definitions
+from censafe.evaluation.counts.cell_sets import Characteristic, DefinedAreas, Definitions, read_definitions
 from censafe.evaluation.counts.cells import match
 from censafe.evaluation.outputs import read_frame, write_frame
 from censafe.evaluation.pairs.inputs import OpenedPair
@@ -64,10 +64,7 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenedPair, dict[s
     homes, *published = (population(90, seed, cells=2) for seed in (4, 5, 6))
     units = pair_of(homes, published, UNITS)
     opened = OpenedPair(persons, units, lists=tuple(one.areas(persons.spine) for one in defined.areas))
-    choices = PairChoices(
-        queries=defined.queries, characteristics=defined.characteristics, sets=defined.sets, residuals=True
-    )
-    return opened, measure_pair(opened, choices)
+    return opened, measure_pair(opened, PairChoices(defined=defined, residuals=True))
 
 
 def rows(frame: pa.Table, **values: Any) -> list[dict[str, Any]]:
@@ -164,7 +161,7 @@ def test_residuals_are_all_there_and_add_up(frames: tuple[OpenedPair, dict[str, 
 
 def test_population_bins_take_the_place_of_classes() -> None:
     pair = pair_of(population(60, 1), [population(60, 2)])
-    found = measure_pair(OpenedPair(pair), PairChoices(("accuracy",), bins=25, sides=("none",)))
+    found = measure_pair(OpenedPair(pair), PairChoices(("accuracy",), bins=25, side_by_side=("none",)))
     classes = {row["size_class"] for row in rows(found["metrics_long"], level="Block")}
     assert {"all", "0-24", "25-49"} <= classes
     assert sorted(found) == ["metrics_long", "metrics_wide"]
@@ -196,11 +193,11 @@ def test_choices_that_nothing_fits_are_refused() -> None:
     pair = pair_of(population(10, 1), [population(10, 2)])
     opened = OpenedPair(pair)
     with pytest.raises(UsageError, match="no areas village"):
-        measure_pair(opened, PairChoices(("accuracy",), sides=("village",)))
+        measure_pair(opened, PairChoices(("accuracy",), side_by_side=("village",)))
     with pytest.raises(UsageError, match="population bins"):
         measure_pair(opened, PairChoices(bins=-1))
     with pytest.raises(UsageError, match="'income' is neither"):
-        measure_pair(opened, PairChoices(queries=("income",)))
+        measure_pair(opened, PairChoices(defined=Definitions(queries=("income",))))
 
 
 def test_areas_are_sorted_into_the_classes_of_their_kind() -> None:
@@ -258,7 +255,7 @@ def test_what_nobody_is_and_areas_where_nobody_lives_are_measured_as_well() -> N
     empty = DefinedAreas("empty", {"first": ("10",)}).areas(pair.spine)
     found = measure_pair(
         OpenedPair(pair, lists=(empty,)),
-        PairChoices(characteristics=(no_persons,), residuals=True),
+        PairChoices(defined=Definitions((no_persons,)), residuals=True),
     )
     assert rows(found["side_by_side_long"], characteristic="home") == []
     assert {row["home_sf"] for row in found["side_by_side/County"].to_pylist()} == {0}

@@ -70,7 +70,7 @@ def test_runs_without_a_name_stay_one_setting() -> None:
 
 
 def test_the_page_has_a_bar_and_a_column_for_each_vintage(tmp_path: Path) -> None:
-    chosen = PairChoices(("accuracy",), sides=("none",))
+    chosen = PairChoices(("accuracy",), side_by_side=("none",))
     evaluate_pair(opened(["june"]), tmp_path / "out", ReadOptions(), sources=SOURCES, choices=chosen)
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert read_evaluation(tmp_path / "out")["vintages"] == ["published", "june"]
