@@ -42,7 +42,7 @@ from censafe.privacy.measure.groups import ListedGroups, measure_groups
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.privacy.measure.mechanisms import measure
 from censafe.products.detailed.codes.universe import group_levels, group_noise_law, stability
-from censafe.products.detailed.tables import household_tables, table_variants
+from censafe.products.detailed.tables import variants_of
 from censafe.products.phsafe.definitions import Sensitivity, neighbors_of, noise_law, sensitivity_bound
 from censafe.tabulation.engine import connect
 from support.neighbors import bureau_pairs, differences, household_pairs, replacement_pairs
@@ -284,7 +284,7 @@ class Audits:
     def _detailed(self, chance: random.Random, *, households: bool) -> Audited:
         """A universe of codes and iterations of its own; the change of the dearest level is told apart by draws."""
         world = random_world(chance, 12, households=households)
-        variants = household_tables("t3") if households else table_variants()
+        variants = variants_of("t3" if households else "t1t2")
         with_record = counter_of(world)
         place = chance.randrange(len(world.records))
         without = counter_of(world.having(world.records[:place] + world.records[place + 1 :]))

@@ -37,7 +37,7 @@ from censafe.products.detailed.codes.universe import (
 from censafe.products.detailed.config import load_p_config
 from censafe.products.detailed.intake import GroupCounter
 from censafe.products.detailed.plan import P_DISJOINT, plan_release, stabilities
-from censafe.products.detailed.tables import household_tables, table_variants
+from censafe.products.detailed.tables import variants_of
 from support.safetab_reference import (
     Block,
     Household,
@@ -73,7 +73,7 @@ def change(without: GroupCounter, with_it: GroupCounter, level: PopulationGroupL
         return None
     one, other = before.block(0, regions), after.block(0, regions)
     # SafeTab-H has no detailed-only totals: all its groups are measured in one query.
-    only = before.level.detailed_only & (before.cells == len(table_variants()[3].slots))
+    only = before.level.detailed_only & (before.cells == len(variants_of("t1t2")[3].slots))
     return Change(other.totals - one.totals, other.dense.astype(np.int64) - one.dense, only)
 
 
@@ -162,7 +162,7 @@ def test_all_neighbors_of_all_small_populations() -> None:
                         blocks[more].dense.astype(np.int64) - block.dense,
                         only,
                     )
-                    most = max(most, check(difference, stable, table_variants(), rng))
+                    most = max(most, check(difference, stable, variants_of("t1t2"), rng))
                     pairs += 1
         assert (pairs, most) == (1092, stable)
 
@@ -172,11 +172,8 @@ def test_all_neighbors_of_all_small_populations() -> None:
 def test_random_worlds_at_all_levels(seed: int, households: bool) -> None:
     rng = random.Random(f"{seed} {households}")
     world = random_world(rng, 25, households=households)
-    variants = (
-        table_variants()
-        if not households
-        else tuple(table for kind in ("t3", "t4") for table in household_tables(kind))  # type: ignore[arg-type]
-    )
+    keys = ("t3", "t4") if households else ("t1t2",)
+    variants = tuple(table for key in keys for table in variants_of(key))
     with_all = counter_of(world)
     for place in rng.sample(range(len(world.records)), 4):
         without = counter_of(world.having(world.records[:place] + world.records[place + 1 :]))
@@ -219,7 +216,7 @@ def test_the_worst_codes_attain_the_stability_of_the_production_universe(
     found = change(counter_of(world.having(others)), counter_of(world.having([*others, record])), level)
     assert found is not None
     stable = stability(universe, level.level, level.granularity, 8, "bureau")
-    variants = table_variants() if kind == "person" else household_tables("t3")
+    variants = variants_of("t1t2" if kind == "person" else "t3")
     assert (stable, check(found, stable, variants, random.Random(1))) == (9, 9)
 
 

@@ -19,7 +19,7 @@ from censafe.products.detailed.plan import plan_release
 from censafe.products.detailed.planner import table_9
 from censafe.products.detailed.recipe import count_households, count_persons, true_persons
 from censafe.products.detailed.recipe import true_households as true_household_counts
-from censafe.products.detailed.tables import table_variants
+from censafe.products.detailed.tables import variants_of
 from censafe.tabulation.engine import connect
 from support.safetab_reference import HOUSEHOLD_BASIS, Person, person_cells
 from support.shared import shared_data
@@ -108,7 +108,7 @@ def test_sex_by_age_of_the_states_equals_the_records(persons: GroupCounter, fold
         )
         assert rows.stat_level[row] == 3
         assert person_cells(members, 3) == rows.values[rows.indptr[row] : rows.indptr[row + 1]].tolist()
-        assert len(table_variants()[3].cells) == rows.indptr[row + 1] - rows.indptr[row]
+        assert len(variants_of("t1t2")[3].cells) == rows.indptr[row + 1] - rows.indptr[row]
 
 
 @pytest.mark.parametrize("table_class", ["t3", "t4"])

@@ -22,7 +22,7 @@ from censafe.privacy.measure.rows import GroupRows
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_levels
 from censafe.products.detailed.intake import GroupCounter
 from censafe.products.detailed.recipe import listed_groups, true_persons
-from censafe.products.detailed.tables import table_variants
+from censafe.products.detailed.tables import variants_of
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.tabulation.tables.counting import CountAccumulator
 from support.reference_counts import reference_release, reference_truth
@@ -109,7 +109,7 @@ def test_without_noise_every_group_gets_the_table_its_total_earns(
         source = counter.groups(level, None)
         suppress = chance if level.granularity == "coarse" else Fraction(0)
         rows = count_adaptive(
-            source, AdaptiveTables(thresholds, table_variants(), suppress), groups_at_once=seed + 1
+            source, AdaptiveTables(thresholds, variants_of("t1t2"), suppress), groups_at_once=seed + 1
         )
         expected = noiseless_persons(world, level.level, level.region_type, thresholds, suppress=chance > 0)
         assert expected == as_dict(rows, source.level)
@@ -189,7 +189,7 @@ def test_a_world_without_records_has_all_groups_and_no_counts() -> None:
     counter = counter_of(world.having(()))
     for level in group_levels():
         source = counter.groups(level, 0)
-        rows = count_adaptive(source, AdaptiveTables((1, 2, 3), table_variants()))
+        rows = count_adaptive(source, AdaptiveTables((1, 2, 3), variants_of("t1t2")))
         assert len(rows.region) == len(key_domain(world, level.level, level.region_type))
         assert not rows.values.any()
 

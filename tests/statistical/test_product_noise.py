@@ -136,11 +136,9 @@ def safetab(folder: Path, kind: str) -> Iterator[Product]:
 
 
 def _variants(kind: str) -> dict[str, Any]:
-    from censafe.products.detailed.tables import household_tables, table_variants
+    from censafe.products.detailed.tables import variants_of
 
-    if kind == "p":
-        return {"t1t2": table_variants()}
-    return {name: household_tables(name) for name in ("t3", "t4")}  # type: ignore[arg-type]
+    return {name: variants_of(name) for name in (("t1t2",) if kind == "p" else ("t3", "t4"))}
 
 
 def _safetab_noise(answer: Any, dense: NDArray[np.int32], variants: Any) -> dict[str, Drawn]:

@@ -52,7 +52,7 @@ from censafe.products.detailed.recipe import (
 )
 from censafe.products.detailed.recipe import private_path as private_path_of_persons
 from censafe.products.detailed.release import configured_classes, process
-from censafe.products.detailed.tables import household_tables, table_variants, tables_of
+from censafe.products.detailed.tables import tables_of, variants_of
 from censafe.products.run.options import ReadOptions
 from censafe.publication.groups.tables import (
     Groups,
@@ -263,8 +263,7 @@ def cell_kinds(table: GroupTable) -> tuple[CellKind, ...]:
     """The kinds of cells of tables that are measured together.
 
     Example:
-        >>> from censafe.products.detailed.tables import person_tables
-        >>> kinds = cell_kinds(person_tables().table("t1t2"))
+        >>> kinds = cell_kinds(tables_of("safetab-p").table("t1t2"))
         >>> [(kind.table, kind.cell, kind.stat_level, kind.draws) for kind in kinds][3:6]
         [('T01001', 'Total', 3, 46), ('T02001', 'Sex', 1, 4), ('T02001', 'Sex by age', 1, 1)]
     """
@@ -386,7 +385,7 @@ class LevelTrials:
     @property
     def variants(self) -> tuple[TableVariant, ...]:
         """Tables by stat level."""
-        return _variants(self.table_class)
+        return variants_of(self.table.key)
 
     def measure(self, key: TestPartKey) -> GroupMeasurements:
         """The level measured as in a release."""
@@ -543,16 +542,10 @@ def _count_groups(drawn: LevelTrials, measured: GroupMeasurements) -> None:
     groups[:, 0] += np.bincount(level.detailed_only[measured.iteration[empty]], minlength=2)
 
 
-def _variants(table_class: str) -> tuple[TableVariant, ...]:
-    if table_class == "p":
-        return table_variants()
-    return household_tables("t3" if table_class == "t3" else "t4")
-
-
 def _census(records: SortedRecords, level: PopulationGroupLevel, table_class: str) -> GroupRows:
     """The totals of all groups with a record."""
-    one, two, three, four = _variants("p" if table_class == "p" else "t3")
-    totals = AdaptiveTables((_NEVER, _NEVER, _NEVER), (one, two, three, four), Fraction(1, 2))
+    variants = variants_of("t1t2" if table_class == "p" else "t3")
+    totals = AdaptiveTables((_NEVER, _NEVER, _NEVER), variants, Fraction(1, 2))
     return count_adaptive(records.counter.groups(level, None), totals, threads=records.threads)
 
 

@@ -46,7 +46,7 @@ class AdaptiveTables:
     """
 
     thresholds: tuple[int, int, int]
-    variants: tuple[TableVariant, TableVariant, TableVariant, TableVariant]
+    variants: tuple[TableVariant, ...]
     zero_suppression: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:

@@ -41,12 +41,10 @@ from censafe.products.detailed.plan import plan_release, stabilities
 from censafe.products.detailed.release import SAME_AREAS, Published, configured_classes, files_of, publish
 from censafe.products.detailed.tables import (
     TableClass,
-    household_tables,
     joint_cell,
-    joint_cells,
     most_detailed_cells,
     stat_levels,
-    table_variants,
+    variants_of,
 )
 from censafe.products.run.account import MeasurementFiles, MeasurementStore, one_file
 from censafe.products.run.folder import MeasuredRun, finished_run, measured_before
@@ -394,7 +392,10 @@ def _from_geography(config: SafetabConfig, measured: list[GroupMeasurements], da
 def count_persons(data: SafetabInput, universe: Universe) -> GroupCounter:
     """CONFIDENTIAL. Sort the persons of a run by block, ready to be counted at any level."""
     records = sorted_records(
-        data.records, blocks=data.areas.blocks, combos=len(data.combos), cells=most_detailed_cells()
+        data.records,
+        blocks=data.areas.blocks,
+        combos=len(data.combos),
+        cells=most_detailed_cells("safetab-p"),
     )
     return GroupCounter(data.areas, universe, data.combos, records)
 
@@ -413,7 +414,7 @@ def adaptive_tables(config: SafetabPConfig, level: PopulationGroupLevel) -> Adap
     first, second, third = config.thresholds["p", level.key][:3]
     suppressed = level.granularity == "coarse"
     chance = config.zero_suppression_chance if suppressed else Fraction(0)
-    return AdaptiveTables((first, second, third), table_variants(), chance)
+    return AdaptiveTables((first, second, third), variants_of("t1t2"), chance)
 
 
 def measure_persons(task: PartTask, key: Key) -> GroupMeasurements:
@@ -434,7 +435,7 @@ def true_persons(counter: GroupCounter, level: PopulationGroupLevel, *, threads:
         counter: sorted records of the run.
     """
     # A group with a record passes all thresholds; a total of at most 0 is left out.
-    everything = AdaptiveTables((1, 1, 1), table_variants(), Fraction(1, 2))
+    everything = AdaptiveTables((1, 1, 1), variants_of("t1t2"), Fraction(1, 2))
     return count_adaptive(counter.groups(level, None), everything, threads=threads)
 
 
@@ -459,7 +460,7 @@ def count_households(data: SafetabInput, universe: Universe) -> GroupCounter:
         table.mutate(CELL=joint_cell(table["HOUSEHOLD_TYPE"], table["TEN"]).cast("int16")),
         blocks=data.areas.blocks,
         combos=len(data.combos),
-        cells=joint_cells(),
+        cells=most_detailed_cells("safetab-h"),
     )
     return GroupCounter(data.areas, universe, data.combos, records)
 
@@ -477,7 +478,7 @@ def listed_groups(
         region=published.region[order],
         iteration=ordinal[order].astype(np.int32),
         stat_level=stat_levels(published.count[order], thresholds, table_class),
-        variants=household_tables(table_class),
+        variants=variants_of(table_class),
     )
 
 
@@ -508,7 +509,7 @@ def true_households(
         counter: sorted records of the run.
     """
     source = counter.groups(level, None)
-    most = len(household_tables(table_class)) - 1
+    most = len(variants_of(table_class)) - 1
     reached = (np.iinfo(np.int64).min,) * most
     listed = listed_groups(totals, source.level, table_class, reached if thresholds is None else thresholds)
     return count_listed_groups(source, listed, threads=threads)

@@ -29,15 +29,11 @@ from censafe.products.detailed.recipe import (
 )
 from censafe.products.detailed.tables import (
     TABLE_CLASSES,
-    TOTAL,
-    household_tables,
     joint_cell,
-    joint_cells,
     most_detailed_cells,
-    person_tables,
-    published_tables,
     stat_levels,
-    table_variants,
+    tables_of,
+    variants_of,
 )
 from support.safetab_reference import (
     AGES,
@@ -103,41 +99,44 @@ def measure(counter: GroupCounter, config: SafetabConfig, name: str, *, stable: 
 
 
 def test_the_variants_are_those_that_are_published() -> None:
-    variants = table_variants()
-    (table,) = person_tables().tables
+    variants = variants_of("t1t2")
+    (table,) = tables_of("safetab-p").tables
     assert table.sizes == tuple(len(variant.cells) for variant in variants)
-    assert variants[0].cells == (TOTAL,)
-    assert most_detailed_cells() == len(variants[3].cells) == 46
-    for layout in table.layouts:
-        for level, shell in layout.shells.items():
-            for cell in shell.cells:
-                if layout.name == "t2" and len(cell.members) == 1 and cell.ages is not None:
-                    assert (
-                        variants[level].cells[cell.members[0]] == f"{cell.sex}|{cell.ages[0]}|{cell.ages[1]}"
-                    )
+    assert variants[0].cells == ("Total",)
+    assert most_detailed_cells("safetab-p") == len(variants[3].cells) == 46
+    for level, shell in table.layouts[1].shells.items():
+        measured = {cell.members[0]: cell.label for cell in shell.cells if len(cell.members) == 1}
+        assert tuple(measured[slot] for slot in range(shell.basis)) == variants[level].cells
 
 
 def test_reader_tables_and_layouts_have_the_same_ages() -> None:
     assert AGES[3] == encode.AGE_CUTS
-    for level, variant in enumerate(table_variants()[1:], start=1):
-        starts = sorted({int(cell.split("|")[1]) for cell in variant.cells})
-        assert tuple(starts[1:]) == AGES[level]
+    starts = (0, *encode.AGE_CUTS)
+    (table,) = tables_of("safetab-p").tables
+    for level, shell in table.layouts[1].shells.items():
+        slots = variants_of("t1t2")[level].slots.reshape(2, len(starts))
+        ages = {(int(cell.sex), cell.members[0]): cell.ages for cell in shell.cells if cell.ages is not None}
+        assert tuple(sorted({first for first, _ in ages.values()})[1:]) == AGES[level]
+        for sex, row in enumerate(slots, start=1):
+            for start, slot in zip(starts, row.tolist(), strict=True):
+                first, last = ages[sex, slot]
+                assert first <= start <= last
 
 
 def test_the_most_detailed_variant_keeps_every_cell() -> None:
-    assert table_variants()[3].slots.tolist() == list(range(46))
+    assert variants_of("t1t2")[3].slots.tolist() == list(range(46))
 
 
 @pytest.mark.parametrize("table_class", TABLE_CLASSES)
 def test_household_tables_are_those_of_the_specification(table_class: Literal["t3", "t4"]) -> None:
-    tables = household_tables(table_class)
-    published = published_tables().table(table_class)
+    tables = variants_of(table_class)
+    published = tables_of("safetab-h").table(table_class)
     assert published.sizes == tuple(len(table.cells) for table in tables)
     assert [table.name for table in tables] == [layout.name for layout in published.layouts]
     for table, layout, basis in zip(tables, published.layouts, HOUSEHOLD_BASIS[table_class], strict=True):
         (shell,) = layout.shells.values()
-        measured = {cell.members[0]: cell.code for cell in shell.cells if len(cell.members) == 1}
-        assert tuple(measured[slot] for slot in range(shell.basis)) == table.cells or shell.basis == 1
+        measured = {cell.members[0]: cell.label for cell in shell.cells if len(cell.members) == 1}
+        assert tuple(measured[slot] for slot in range(shell.basis)) == table.cells
         for slot, codes in enumerate(basis):
             cells = [
                 joint_cell(kind, tenure)
@@ -146,7 +145,7 @@ def test_household_tables_are_those_of_the_specification(table_class: Literal["t
                 if (kind if table_class == "t3" else tenure) in codes
             ]
             assert sorted(cells) == np.flatnonzero(table.slots == slot).tolist()
-    assert joint_cells() == 20
+    assert most_detailed_cells("safetab-h") == 20
 
 
 def test_a_total_equal_to_a_threshold_earns_the_larger_table() -> None:
@@ -182,7 +181,7 @@ def test_without_suppression_all_regions_times_candidates_are_measured(
     }
     assert groups == key_domain(world, level.level, level.region_type)
     assert tuple(found.laws) == P_QUERIES
-    listed = ListedGroups(found.region, found.iteration, found.stat_level, table_variants())
+    listed = ListedGroups(found.region, found.iteration, found.stat_level, variants_of("t1t2"))
     truth = count_listed_groups(persons.groups(level, None), listed, threads=1)
     np.testing.assert_array_equal(found.indptr, truth.indptr)
     error = found.values - truth.values
@@ -264,7 +263,7 @@ def test_households_are_measured_where_a_total_was_published(
     found = measure_households(task, key)
     np.testing.assert_array_equal(region, found.region)
     np.testing.assert_array_equal(iteration, found.iteration)
-    assert set(found.stat_level.tolist()) == set(range(len(household_tables(table_class))))
+    assert set(found.stat_level.tolist()) == set(range(len(variants_of(table_class))))
     truth = true_households(households, config.thresholds[table_class, level.key], totals, level, table_class)
     np.testing.assert_array_equal(found.indptr, truth.indptr)
     assert 0 < np.abs(found.values - truth.values).max() < 12 * float(part.queries[0].law.parameter) ** 0.5
