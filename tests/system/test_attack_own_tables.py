@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import censafe as public
-from censafe.errors import UsageError
+from censafe.errors import DataError, UsageError
 from support.commands import CommandLine
 from support.own_records import own_config, text_of
 
@@ -68,7 +68,7 @@ def test_variability_is_that_of_all_data_sets_with_the_same_margins(
         "--workers", "1", "--claims",
     )  # fmt: skip
     assert done.code == 0, done.err
-    shares = {row["Grid"]: float(row["variability"]) for row in rows_of(tmp_path / "out" / "areas.csv")}
+    shares = {row["Grid"]: float(row["variability"]) for row in rows_of(tmp_path / "out" / "variability.csv")}
     records: dict[str, np.ndarray[Any, Any]] = {area: np.zeros((2, 3), np.int64) for area in AREAS}
     claims = {}
     for row in rows_of(tmp_path / "out" / "reconstruction.csv"):
@@ -130,9 +130,44 @@ def test_a_run_and_stored_tables_are_reconstructed_without_records(tmp_path: Pat
     public.compare_defenses(folder / "data", folder / "compared", [f"topdown:{folder / 'run'}"], **named)
     attacked(folder, folder / "compared" / "published" / "exact-tables", "stored")
     stored = rows_of(folder / "stored" / "reconstruction.csv")
+    attacked(folder, folder / "of-run" / "tables.csv", "of-file")
+    assert rows_of(folder / "of-file" / "records.csv") == rows_of(folder / "of-run" / "records.csv")
     assert sum(int(row["persons"]) for row in stored) == sum(sum(cells.values()) for cells in AREAS.values())
     with pytest.raises(UsageError, match="needs the records themselves"):
         public.rank_records(folder / "run", folder / "ranked", **named)
+
+
+def test_released_tables_of_a_run_are_reconstructed(tmp_path: Path, censafe: CommandLine) -> None:
+    """The file that `censafe tables` writes gives the records of the run, also in columns of others; a value that is left out is unknown."""
+    folder = write_areas(tmp_path)
+    configuration = public.configuration("topdown", folder / "own.toml")
+    public.release(configuration, folder / "data", folder / "run", test_key=1)
+    done = censafe(
+        "tables", folder / "run", "--query", "sex * age", "--geography", "grid", "--out", folder / "q.csv"
+    )
+    assert done.code == 0, done.err
+    query = ["sex * age"]
+    attacked(folder, folder / "run", "of-run", query=query)
+    attacked(folder, folder / "q.csv", "of-tables", query=query)
+    columns = ("sex_level", "age_level", "persons")
+    cells = [
+        [tuple(row[name] for name in columns) for row in rows_of(folder / out / "reconstruction.csv")]
+        for out in ("of-run", "of-tables")
+    ]
+    assert cells[0] == cells[1]
+    assert set(rows_of(folder / "of-tables" / "variability.csv")[0]) >= {"Grid", "variability"}
+    text = "geounit,table,line,value\nx,Q1,1,2\nx,Q1,6,\ny,Q1,2,1\n"
+    (folder / "mine.csv").write_text(text, encoding="utf-8")
+    attacked(folder, folder / "mine.csv", "of-mine", query=["age * sex", "total"])
+    found = {row["Grid"]: row for row in rows_of(folder / "of-mine" / "variability.csv")}
+    assert (found["y"]["population"], float(found["y"]["variability"])) == ("1", 0)
+    assert int(found["x"]["population"]) >= 2
+    (folder / "mine.csv").write_text("geounit,table,line,value\nx,Q1,1,-2\nx,Q1,one,2\n", encoding="utf-8")
+    with pytest.raises(DataError, match="2 rows have a line or value that is no whole number"):
+        attacked(folder, folder / "mine.csv", "wrong", query=query)
+    (folder / "mine.csv").write_text("area,table,line,value\nx,Q1,1,2\n", encoding="utf-8")
+    with pytest.raises(DataError, match="no tables of areas; it has the columns area"):
+        attacked(folder, folder / "mine.csv", "wrong", query=query)
 
 
 def test_types_are_ranked_in_the_areas_of_an_own_schema(tmp_path: Path, censafe: CommandLine) -> None:

@@ -84,7 +84,7 @@ def reconstruct(data: Path | str, out: Path | str, **options: Unpack[Reconstruct
 
     Args:
         data: CSV or Parquet with block, sex, age, race and hispanic, or a folder of DHC records or of DHC microdata; or published tables, which are
-            reconstructed without any records: CSV or Parquet with geounit, table, line and value.
+            reconstructed without any records: CSV or Parquet with geounit, table, line and value; with a configuration also files of ``censafe tables``.
         out: a new or empty folder.
         options: see :class:`AttackKeywords` and :class:`ReconstructKeywords`.
 
@@ -109,7 +109,7 @@ def reconstruct(data: Path | str, out: Path | str, **options: Unpack[Reconstruct
     own = _own(keywords)
     choices, observer = _attack_choices(keywords)
     if own is not None:
-        from censafe.attack.own.reconstruction import reconstruct_own_records
+        from censafe.attack.own.study import reconstruct_own_records
 
         return Evaluation(
             Path(out), reconstruct_own_records(Path(data), Path(out), *own, choices, observer).text()
@@ -259,7 +259,7 @@ def rank_records(data: Path | str, out: Path | str, **options: Unpack[RankKeywor
     fit = GeneratorChoices(**chosen("generators", "rows", "steps"))
     choices = RankChoices(attack, fit, **chosen("level", "areas"))
     if own is not None:
-        from censafe.attack.own.reconstruction import rank_own_records
+        from censafe.attack.own.study import rank_own_records
 
         return Evaluation(Path(out), rank_own_records(Path(data), Path(out), *own, choices, observer).text())
     return Evaluation(Path(out), rank_records_of(Path(data), Path(out), choices, observer).text())

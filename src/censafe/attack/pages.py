@@ -10,13 +10,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from censafe.attack.comparison.words import CENSUS_WORDS, ComparisonWords
 from censafe.attack.matching import GUESSER
 from censafe.attack.people import SIZE_CLASSES
+from censafe.attack.results import CENSUS_WORDS, ComparisonWords
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import COLORS, Page, Rows, exhibit, one_panel, quiet
 from censafe.publication.pages import Exhibit
 
+RECONSTRUCTION: Final = "reconstruction"
+"""What records from tables are called in frames."""
 NATION_BLOCKS = 6_207_027
 """Populated blocks of the 2010 Census."""
 _WORDS = {
@@ -30,77 +32,86 @@ _WORDS = {
 def reconstruction_page(folder: Path) -> Page:
     """The page of a folder that ``attack reconstruct`` wrote."""
     document = read_evaluation(folder)
-    texts = ("block_size", "data", "population_attacked", "attacker")
-    answer, exhibits = [_reconstruction_answer(document)], []
+    words, exhibits = _words(document), list[Exhibit]()
+    answer = [_reconstruction_answer(document, words)]
     if document["records_known"]:
-        rates = read_frame(folder, "reidentification", texts).to_pylist()
-        agreement = read_frame(folder, "agreement", texts).to_pylist()
-        uniques = read_frame(folder, "uniques", texts).to_pylist()
+        names = ("reidentification", "agreement", "uniques")
+        rates, agreement, uniques = (read_frame(folder, name, _TEXTS).to_pylist() for name in names)
+        answer = _answer_from_records(document, agreement, rates, words)
         exhibits = [
-            _precision(rates),
-            _reconstruction_sizes(agreement, rates),
-            _uniques(uniques),
-            _noisy(rates),
+            _precision(rates, words),
+            _reconstruction_sizes(agreement, rates, words),
+            *(
+                [_uniques(uniques), _noisy(rates)]
+                if words.census
+                else [_alone(uniques, words, RECONSTRUCTION)]
+            ),
         ]
-        answer = _answer_from_records(document, agreement, rates)
-    if (folder / "variability_percentiles.csv").exists():
+    if document["variability"]:
         known = read_frame(folder, "variability_percentiles").to_pylist()
-        exhibits.insert(2, _variability(known, document))
+        exhibits.insert(2, _variability(known, document, words))
     return Page(
         title="What do the tables disclose?",
         kicker="Reconstruction and re-identification",
         answer=answer,
-        facts=_facts(document),
+        facts=_facts(document, words),
         exhibits=exhibits,
         settings=[
             ("Records" if document["records_known"] else "Tables of", document["data"]),
             ("Tables", ", ".join(document["tables"])), ("Seed", str(document["seed"])),
-            ("Seconds of all blocks", number_text(document["seconds"])),
+            ("Seconds of all blocks" if words.census else "Seconds of all areas", number_text(document["seconds"])),
         ],
     )  # fmt: skip
 
 
-def _reconstruction_answer(document: Mapping[str, Any]) -> str:
-    words = f"From {len(document['tables'])} tables, {document['persons']:,} persons of {document['blocks']:,} blocks were reconstructed without any record."
+def _tables_text(document: Mapping[str, Any]) -> str:
+    number = len(document["tables"])
+    return f"{number} table{'s' if number > 1 else ''}"
+
+
+def _reconstruction_answer(document: Mapping[str, Any], words: ComparisonWords) -> str:
+    text = f"From {_tables_text(document)}, {document['persons']:,} persons of {document[words.areas_key]:,} {words.areas} were reconstructed without any record."
     if document["conflict"] is not None:
         number = document["infeasible"] + document["nearest"]
-        words += (
-            f" {number:,} blocks have tables that no records have; the first conflict is {document['conflict']}."
+        text += (
+            f" {number:,} {words.areas} have tables that no records have; the first conflict is {document['conflict']}."
             + (
                 " The records whose tables differ least, in the sum of absolute differences, stand for them; they are not an exact reconstruction."
                 if document["nearest"]
                 else ""
             )
         )
-    return words
+    return text
 
 
-def _answer_from_records(document: Mapping[str, Any], agreement: Rows, rates: Rows) -> list[str]:
-    own, guess = rates_by(rates, "exact", "reconstruction"), rates_by(rates, "exact", GUESSER)
+def _answer_from_records(
+    document: Mapping[str, Any], agreement: Rows, rates: Rows, words: ComparisonWords
+) -> list[str]:
+    own, guess = (rates_by(rates, "exact", name, words)[words.risk] for name in (RECONSTRUCTION, GUESSER))
     return [
-        f"From {len(document['tables'])} tables of {document['blocks']:,} blocks{' and their tracts' if document['tracts_met'] else ''}, "
-        f"{number_text(agreement[0]['binned_percent'])}% of {document['persons']:,} persons were reconstructed with their sex, class of age, race and origin.",
-        f"An attacker who knows block, sex and age of every person is right about race and origin of {number_text(own['nonmodal unique']['precision'])}% "
-        "of those whom "
-        f"guessing misses most; without their records {number_text(guess['nonmodal unique']['precision'])}% would be.",
+        f"From {_tables_text(document)} of {document[words.areas_key]:,} {words.areas}{' and their tracts' if document['tracts_met'] else ''}, "
+        f"{number_text(agreement[0][words.agreement])}% of {document['persons']:,} persons were reconstructed with their {words.record}.",
+        f"An attacker who knows {words.known} of every person is right about {words.target} of {number_text(own['precision'])}% of those whom "
+        f"guessing misses most; without their records {number_text(guess['precision'])}% would be.",
     ]
 
 
-def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    facts = [("Persons", f"{document['persons']:,}", f"in {document['blocks']:,} blocks")]
+def _facts(document: Mapping[str, Any], words: ComparisonWords) -> list[tuple[str, str, str]]:
+    name = words.areas_key
+    facts = [("Persons", f"{document['persons']:,}", f"in {document[words.areas_key]:,} {words.areas}")]
     if document["variability"]:
         facts.append(
             (
-                "Blocks with one solution",
-                f"{document['certain_blocks']:,}",
+                f"{name.capitalize()} with one solution",
+                f"{document[f'certain_{name}']:,}",
                 f"{document['certain_persons']:,} persons",
             )
         )
     if document["tracts_met"] is not None:
         met, tracts = document["tracts_met"]
         facts.append(("Tracts whose tables are met", f"{met:,}", f"of {tracts:,}"))
-    facts.append(("Not solved in time", f"{document['unknown']:,}", "blocks; never counted as certain"))
-    if document["populated"]:
+    facts.append(("Not solved in time", f"{document['unknown']:,}", f"{name}; never counted as certain"))
+    if document["populated"] and words.census:
         hours = document["seconds"] / document["populated"] * NATION_BLOCKS / 3600
         facts.append(
             ("The nation, by blocks", f"{number_text(hours / document['workers'])} hours",
@@ -110,50 +121,62 @@ def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return facts
 
 
-def rates_by(rows: Rows, attacker: str, data: str, size: str = "all") -> Mapping[str, Mapping[str, Any]]:
+def rates_by(
+    rows: Rows, attacker: str, data: str, words: ComparisonWords = CENSUS_WORDS, size: str = "all"
+) -> Mapping[str, Mapping[str, Any]]:
     """Rows of an attacker and of what is attacked, by population."""
     key = (attacker, data, size)
     return {
         row["population_attacked"]: row
         for row in rows
-        if (row["attacker"], row["data"], row["block_size"]) == key
+        if (row["attacker"], row["data"], row[words.size]) == key
     }
 
 
-def _precision(rates: Rows) -> Exhibit:
-    own, guess = rates_by(rates, "exact", "reconstruction"), rates_by(rates, "exact", GUESSER)
-    modal = rates_by(rates, "exact", "modal guesser")
+def _precision(rates: Rows, words: ComparisonWords) -> Exhibit:
+    own, guess, modal = (
+        rates_by(rates, "exact", name, words) for name in (RECONSTRUCTION, GUESSER, "modal guesser")
+    )
+    texts = {
+        name: text for name, text in (_WORDS if words.census else _populations(words)).items() if name in own
+    }
     series = {
-        "reconstruction": [own[name]["precision"] for name in own],
-        "guess in proportion to the others": [guess[name]["precision"] for name in own],
-        "guess the most frequent": [modal[name]["precision"] for name in own],
+        "reconstruction": [own[name]["precision"] for name in texts],
+        "guess in proportion to the others": [guess[name]["precision"] for name in texts],
+        "guess the most frequent": [modal[name]["precision"] for name in texts],
     }
     lines = [
-        [_WORDS[name], f"{own[name]['records']:,}", *(number_text(own[name][one]) for one in ("putative_percent", "confirmed_percent", "precision")),
+        [text, f"{own[name]['records']:,}", *(number_text(own[name][one]) for one in ("putative_percent", "confirmed_percent", "precision")),
          number_text(guess[name]["precision"]), number_text(modal[name]["precision"])]
-        for name in own
+        for name, text in texts.items()
     ]  # fmt: skip
-    figure = attack_bars([_WORDS[name] for name in own], series, "right among the matched, percent")
-    return exhibit("reconstruction.precision", figure=figure, rows=lines)
+    figure = attack_bars(list(texts.values()), series, "right among the matched, percent")
+    return exhibit(f"{words.prefix}reconstruction.precision", figure=figure, rows=lines, **_texts(words))
 
 
-def _reconstruction_sizes(agreement: Rows, rates: Rows) -> Exhibit:
-    by_size = {row["block_size"]: row for row in agreement}
+def _reconstruction_sizes(agreement: Rows, rates: Rows, words: ComparisonWords) -> Exhibit:
+    by_size = {row[words.size]: row for row in agreement}
     sizes = [size for size in SIZE_CLASSES if by_size[size]["persons"]]
-    nonmodal = {
-        size: rates_by(rates, "exact", "reconstruction", size)["nonmodal unique"]["precision"]
-        for size in sizes
+    at_risk = {
+        size: rates_by(rates, "exact", RECONSTRUCTION, words, size)[words.risk]["precision"] for size in sizes
     }
+    census = words.census
     series = {
-        "in the reconstruction, class of age": [by_size[size]["binned_percent"] for size in sizes],
-        "precision, nonmodal and unique": [nonmodal[size] for size in sizes],
+        f"in the reconstruction{', class of age' if census else ''}": [
+            by_size[size][words.agreement] for size in sizes
+        ],
+        f"precision, {words.risk.replace(' ', ' and ')}": [at_risk[size] for size in sizes],
     }
-    lines = [[size, f"{by_size[size]['persons']:,}", number_text(by_size[size]["exact_percent"]), number_text(by_size[size]["binned_percent"]), number_text(nonmodal[size])]
-             for size in sizes]  # fmt: skip
-    return exhibit("reconstruction.sizes", figure=attack_lines(sizes, series, "percent"), rows=lines)
+    columns = ("exact_percent", words.agreement) if census else (words.agreement,)
+    lines = [
+        [size, f"{by_size[size]['persons']:,}", *(number_text(by_size[size][one]) for one in columns), number_text(at_risk[size])]
+        for size in sizes
+    ]  # fmt: skip
+    figure = attack_lines(sizes, series, "percent", f"persons in the {words.areas_key[:-1]}")
+    return exhibit(f"{words.prefix}reconstruction.sizes", figure=figure, rows=lines, **_texts(words))
 
 
-def _variability(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
+def _variability(rows: Rows, document: Mapping[str, Any], words: ComparisonWords) -> Exhibit:
     figure, axes = one_panel(8, 3.4)
     known = [row for row in rows if row["variability"] is not None]
     axes.plot(
@@ -162,9 +185,13 @@ def _variability(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
         color=COLORS["topdown"],
         linewidth=1.6,
     )
-    quiet(axes, x="blocks, percent, from the most certain", y="records that can differ, percent")
-    certain = {name: document[name] for name in ("certain_blocks", "certain_persons")}
-    return exhibit("reconstruction.variability", figure=figure, **certain)
+    quiet(
+        axes,
+        x=f"{words.areas_key}, percent, from the most certain",
+        y="records that can differ, percent",
+    )
+    certain = {name: document[name] for name in (f"certain_{words.areas_key}", "certain_persons")}
+    return exhibit(f"{words.prefix}reconstruction.variability", figure=figure, **certain)
 
 
 def _uniques(rows: Rows) -> Exhibit:
@@ -190,7 +217,7 @@ def _uniques(rows: Rows) -> Exhibit:
 def _noisy(rates: Rows) -> Exhibit:
     sections = []
     for attacker in dict.fromkeys(row["attacker"] for row in rates):
-        own = rates_by(rates, attacker, "reconstruction")
+        own = rates_by(rates, attacker, RECONSTRUCTION)
         guess = rates_by(rates, attacker, GUESSER)
         lines = [[*_attack_line(name, own), number_text(guess[name]["precision"])] for name in own]
         sections.append((f"{attacker} attacker", lines))
@@ -320,18 +347,18 @@ def frontier_exhibit(defenses: Sequence[_Row], words: ComparisonWords = CENSUS_W
         "beyond, points",
     )
     return exhibit(
-        f"{words.exhibits}.frontier", figure=_figure(rows, panels), columns=columns, rows=lines, partial=partly if partial else "", **_texts(words)
+        f"{words.prefix}attack.frontier", figure=_figure(rows, panels), columns=columns, rows=lines, partial=partly if partial else "", **_texts(words)
     )  # fmt: skip
 
 
 def _plural(level: str, words: ComparisonWords) -> str:
     """Areas of a level in the title of a panel."""
-    return f"{level}s" if words == CENSUS_WORDS else f"the level {level}"
+    return f"{level}s" if words.census else f"the level {level}"
 
 
 def _texts(words: ComparisonWords) -> dict[str, Any]:
     """What stands for words in braces in the texts of exhibits."""
-    names = ("area", "areas", "known", "target", "alone")
+    names = ("area", "areas", "known", "target", "alone", "record")
     return {name: getattr(words, name) for name in names} | {"above": ", ".join(words.levels[1:])}
 
 
@@ -460,7 +487,7 @@ _MOST_NAMED: Final = 4
 
 def _populations(words: ComparisonWords) -> dict[str, str]:
     """Whom the attack looks for, in words."""
-    target = "race or origin" if words == CENSUS_WORDS else words.target
+    target = "race or origin" if words.census else words.target
     return {
         "all": "everybody",
         "nonmodal": f"of another {target} than the {words.area}'s most frequent",
@@ -502,45 +529,9 @@ def comparison_page(folder: Path) -> Page:
     )  # fmt: skip
 
 
-def own_reconstruction_page(folder: Path) -> Page:
-    """The page of a folder that ``attack reconstruct`` wrote of an own schema."""
-    document = read_evaluation(folder)
-    words, exhibits = _words(document), []
-    answer = f"From {len(document['tables'])} tables, {document['persons']:,} persons of {document['areas']:,} {words.areas} were reconstructed."
-    if document["conflicts"]:
-        answer += f" {document['conflicts']:,} areas have tables that no records have."
-    share = (
-        100 * document["certain_areas"] / max(document["populated"], 1) if document["variability"] else None
-    )
-    data: Rows = [{"defense": _EXACT, "certain_percent": share}]
-    if document["records_known"]:
-        names = ("agreement", "reidentification", "uniques")
-        agreement, rates, uniques = (read_frame(folder, name, _TEXTS).to_pylist() for name in names)
-        exhibits = [
-            _who(rates, data, words),
-            _comparison_sizes(agreement, data, words),
-            _alone(uniques, words),
-        ]
-        answer += f" {number_text(agreement[0][words.agreement])}% have their {words.known} and {words.target} in common with a true person."
-    if document["variability"]:
-        exhibits.append(_certainty(read_frame(folder, "variability", _TEXTS).to_pylist(), data, words))
-    return Page(
-        title="What do the tables disclose?",
-        kicker="Reconstruction and re-identification",
-        answer=answer,
-        facts=[
-            ("Persons", f"{document['persons']:,}", f"in {document['areas']:,} {words.areas}"),
-            ("Areas with one solution", f"{document['certain_areas']:,}", f"of {document['populated']:,} populated"),
-            ("Not solved in time", f"{document['unknown']:,}", "areas; never counted as certain"),
-        ],
-        exhibits=exhibits,
-        settings=[("Data", document["data"]), ("Tables", ", ".join(document["tables"])), ("Seed", str(document["seed"]))],
-    )  # fmt: skip
-
-
 def _at_risk(words: ComparisonWords) -> str:
     """Whom the attack looks for, under their number."""
-    if words == CENSUS_WORDS:
+    if words.census:
         return "persons alone with sex and class of age who differ from their block"
     return f"persons who {words.at_risk}"
 
@@ -611,7 +602,7 @@ def _price(row: Mapping[str, Any], words: ComparisonWords) -> str:
 
 def _one(level: str, words: ComparisonWords) -> str:
     """An area of a level in a sentence."""
-    return f"a {level}" if words == CENSUS_WORDS else f"the level {level}"
+    return f"a {level}" if words.census else f"the level {level}"
 
 
 def _who(rates: Rows, defenses: Rows, words: ComparisonWords) -> Exhibit:
@@ -637,7 +628,7 @@ def _who(rates: Rows, defenses: Rows, words: ComparisonWords) -> Exhibit:
     short = ("everybody", "differ", "differ, alone")
     people = (f"{text}: {own[_EXACT, one]['records']:,} persons" for one, text in populations.items())
     return exhibit(
-        f"{words.exhibits}.who",
+        f"{words.prefix}attack.who",
         figure=attack_bars(names, series, "right among the matched, percent"),
         columns=("data", *(f"{one}: {column}" for one in short for column in ("found", "right"))),
         rows=lines,
@@ -660,9 +651,13 @@ def _comparison_sizes(agreement: Rows, defenses: Rows, words: ComparisonWords) -
         [name, *(number_text(by_size[name, size][words.agreement]) for size in ("all", *sizes))]
         for name in names
     ]
-    figure = attack_lines(sizes, series, "persons with a true record, percent")
+    figure = attack_lines(
+        sizes, series, "persons with a true record, percent", f"persons in the {words.areas_key[:-1]}"
+    )
     columns = ("defense", "all", *sizes)
-    return exhibit(f"{words.exhibits}.agreement", figure=figure, columns=columns, rows=lines, **_texts(words))
+    return exhibit(
+        f"{words.prefix}attack.agreement", figure=figure, columns=columns, rows=lines, **_texts(words)
+    )
 
 
 def _certainty(variability: Rows, defenses: Rows, words: ComparisonWords) -> Exhibit:
@@ -679,7 +674,7 @@ def _certainty(variability: Rows, defenses: Rows, words: ComparisonWords) -> Exh
     columns = ("defense", "one solution", *(f"{step}%" for step in steps))
     figure = _curves(curves, words)
     return exhibit(
-        f"{words.exhibits}.variability", figure=figure, columns=columns, rows=lines, **_texts(words)
+        f"{words.prefix}attack.variability", figure=figure, columns=columns, rows=lines, **_texts(words)
     )
 
 
@@ -702,7 +697,7 @@ def _curves(curves: Mapping[str, Mapping[int, float | None]], words: ComparisonW
     return figure
 
 
-def _alone(uniques: Rows, words: ComparisonWords) -> Exhibit:
+def _alone(uniques: Rows, words: ComparisonWords, page: str = "attack") -> Exhibit:
     lines = [
         [
             row[words.size],
@@ -712,9 +707,9 @@ def _alone(uniques: Rows, words: ComparisonWords) -> Exhibit:
         for row in uniques
         if row["persons"]
     ]
-    return exhibit(f"{words.exhibits}.alone", rows=lines, **_texts(words))
+    return exhibit(f"{words.prefix}{page}.alone", rows=lines, **_texts(words))
 
 
 def _promises(defenses: Rows, words: ComparisonWords) -> Exhibit:
     lines = [[row["defense"], row["does"], row["keeps"], row["claim"] or "none"] for row in defenses]
-    return exhibit(f"{words.exhibits}.promises", rows=lines, **_texts(words))
+    return exhibit(f"{words.prefix}attack.promises", rows=lines, **_texts(words))

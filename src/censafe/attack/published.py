@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from censafe.attack.people import People
 from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.attack.reconstruction.tracts import TRACT_DIGITS, TractLines
-from censafe.attack.tables import Workload, tabulate_lines
+from censafe.attack.tables import CountedLines, Workload, tabulate_lines
 from censafe.errors import DataError, UsageError
 from censafe.model.cells.lines import CensusTable
 from censafe.model.entries import nearest
@@ -32,10 +32,11 @@ _WORDS: Final = (
     "that was withheld; or a folder with such files tables.parquet and tract_tables.parquet"
 )
 _Ints = NDArray[np.int64]
+Lines = TypeVar("Lines", bound=CountedLines)
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedTables:
+class PublishedTables(Generic[Lines]):
     """Tables of blocks, and of tracts where these are attacked too.
 
     Args:
@@ -47,7 +48,7 @@ class PublishedTables:
     """
 
     blocks: NDArray[np.str_] = field(repr=False)
-    workload: Workload
+    workload: Lines
     low: _Ints = field(repr=False)
     high: _Ints = field(repr=False)
     lines: TractLines | None
@@ -55,7 +56,7 @@ class PublishedTables:
     tract_values: _Ints = field(repr=False)
 
     @staticmethod
-    def of(people: People, tables: Mapping[str, CensusTable]) -> PublishedTables:
+    def of(people: People, tables: Mapping[str, CensusTable]) -> PublishedTables[Workload]:
         """Exact tables of true records."""
         workload, lines = _lines(tables)
         tracts, tract = _tracts(people.blocks)
@@ -102,7 +103,7 @@ def published_source(path: Path, known: Mapping[str, CensusTable]) -> PublishedS
 
 def read_published_tables(
     source: PublishedSource, tables: Mapping[str, CensusTable], known: Collection[str]
-) -> PublishedTables:
+) -> PublishedTables[Workload]:
     """Tables as they were published, exact or not; a table of which no line is listed is not published."""
     path, areas = source.path, source.tables
     if areas is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,15 +20,58 @@ from censafe.attack.published import PublishedTables
 from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.attack.reconstruction.solve import UNKNOWN, Reconstruction
 from censafe.attack.reconstruction.tracts import SolvedTracts
-from censafe.attack.tables import SINGLE_YEARS, CountedLines, TypeSpace, Workload
+from censafe.attack.tables import SINGLE_YEARS, CountedLines, TypeSpace
 from censafe.evaluation.outputs import write_frame
 
 _PARTS: Final = re.compile(r"(PCT|P)(\d+)([A-Z]?)$")
 _STEP: Final = 5  # percent of the blocks
 
 
+@dataclass(frozen=True)
+class ComparisonWords:
+    """What the areas, quasi-identifiers and target of the attacked records are called on pages and in files.
+
+    Args:
+        areas: that the attacker knows, in the plural.
+        known: what the attacker knows of a person.
+        alone: in what a person is alone.
+        risk: population that the attack looks for.
+        at_risk: who these are, after "persons who".
+        levels: of which tables are published, the attacked one first.
+        record: what a reconstructed record tells of a person.
+        prefix: of the exhibits with the texts of the page; empty for records of the U.S. census.
+        size: column with the class of size of an area.
+        agreement: column with the share of true records.
+        areas_key: under which the document has the number of areas.
+        unique: columns with the share of persons who are alone.
+    """
+
+    area: str = "block"
+    areas: str = "blocks"
+    known: str = "block, sex and age"
+    target: str = "race and origin"
+    alone: str = "sex and class of age"
+    risk: str = "nonmodal unique"
+    at_risk: str = "are alone with these and differ from their block"
+    record: str = "sex, class of age, race and origin"
+    levels: tuple[str, ...] = ("block", "tract", "county")
+    prefix: str = ""
+    size: str = "block_size"
+    areas_key: str = "blocks"
+    agreement: str = "binned_percent"
+    unique: tuple[str, ...] = ("unique_percent", "unique_in_class_percent")
+
+    @property
+    def census(self) -> bool:
+        """Whether these are the words for records of the U.S. census."""
+        return not self.prefix
+
+
+CENSUS_WORDS: Final = ComparisonWords()
+
+
 @cache
-def column_words(name: str = "columns") -> Mapping[str, tuple[str, str]]:
+def _column_words(name: str = "columns") -> Mapping[str, tuple[str, str]]:
     """Meaning and unit of every column of the attack's files.
 
     Args:
@@ -35,6 +79,41 @@ def column_words(name: str = "columns") -> Mapping[str, tuple[str, str]]:
     """
     text = (files("censafe.attack") / "data" / f"{name}.csv").read_text(encoding="utf-8")
     return {row["column"]: (row["meaning"], row["unit"]) for row in csv.DictReader(text.splitlines())}
+
+
+def column_meaning(words: ComparisonWords, column: str) -> tuple[str, str]:
+    """Meaning and unit of a column of the attack's files."""
+    if words.census:
+        return _column_words()[column]
+    own = _column_words("own_columns")
+    for level in words.levels:
+        for name in ("error_LEVEL", "withheld_LEVEL_percent"):
+            if column == name.replace("LEVEL", level):
+                meaning, unit = own[name]
+                return meaning.replace("LEVEL", level), unit
+    if column in (*words.levels, f"{words.area}_taken"):
+        return f"code of the area ({words.area})", ""
+    if column.endswith("_level"):
+        return f"level of {column.removesuffix('_level')}", ""
+    meaning, unit = own[column] if column in own else _column_words()[column]
+    return meaning.format(area=words.area, known=words.known, target=words.target, alone=words.alone), unit
+
+
+def in_words(frames: Mapping[str, pa.Table], words: ComparisonWords) -> dict[str, pa.Table]:
+    """Frames whose columns have the names of the words; of attributes without classes there is one column where ages have two."""
+    if words.census:
+        return dict(frames)
+    left_out = {CENSUS_WORDS.agreement, CENSUS_WORDS.unique[-1], "code"}
+    names = {CENSUS_WORDS.size: words.size}
+    columns = {
+        name: [one for one in frame.column_names if name == "defenses" or one not in left_out]
+        for name, frame in frames.items()
+    }
+    names |= {CENSUS_WORDS.agreement: words.agreement, "exact_percent": words.agreement}
+    return {
+        name: frames[name].select(own).rename_columns([names.get(one, one) for one in own])
+        for name, own in columns.items()
+    }
 
 
 def reconstructed_people(
@@ -88,20 +167,7 @@ def reconstruction_frame(
     )
 
 
-def record_frame(people: People) -> pa.Table:
-    """A row for each reconstructed person, in the columns of a file of persons; ages are drawn within what the tables distinguish."""
-    return pa.table(
-        {
-            "block": people.blocks[people.block],
-            "sex": people.sex + 1,
-            "age": people.age,
-            "race": people.race.astype(np.int64) + 1,
-            "hispanic": people.hispanic,
-        }
-    )
-
-
-def tract_frame(solved: SolvedTracts, published: PublishedTables) -> pa.Table:
+def tract_frame(solved: SolvedTracts, published: PublishedTables[Any]) -> pa.Table:
     """A row for each tract: whether the records have all lines of its tables."""
     tract = published.tract
     return pa.table(
@@ -182,7 +248,7 @@ def line_codes(workload: CountedLines) -> list[str]:
     return codes
 
 
-def line_frame(workload: Workload) -> pa.Table:
+def line_frame(workload: CountedLines) -> pa.Table:
     """What every line counts."""
     return pa.table(
         {
@@ -206,7 +272,7 @@ def table_frame(
     )
 
 
-def write_wide_tables(out: Path, published: PublishedTables) -> tuple[str, ...]:
+def write_wide_tables(out: Path, published: PublishedTables[Any]) -> tuple[str, ...]:
     """Write all lines of an area in one row, under their names in the Summary File; a line that was withheld is empty."""
     low, high = published.low, published.high
     written = [("tables_wide", "block", published.blocks, published.workload, low, high >= NO_LIMIT)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
@@ -24,26 +25,30 @@ from censafe.attack.matching import (
     reidentification_rows,
     unique_rows,
 )
-from censafe.attack.pages import reconstruction_page
-from censafe.attack.people import People
+from censafe.attack.pages import RECONSTRUCTION, reconstruction_page
+from censafe.attack.people import AttackedRecords, People
 from censafe.attack.published import PublishedTables, published_source, read_published_tables
 from censafe.attack.reading import read_attacker, read_people
 from censafe.attack.reconstruction.problem import BlockProblem, IncidenceOrder
 from censafe.attack.reconstruction.solve import (
     INFEASIBLE,
+    NEAREST,
+    UNKNOWN,
     PartSolver,
     Reconstruction,
     SolveChoices,
     reconstruct,
 )
-from censafe.attack.reconstruction.tracts import SolvedTracts, reconstruct_tracts
+from censafe.attack.reconstruction.tracts import reconstruct_tracts
 from censafe.attack.results import (
-    column_words,
+    CENSUS_WORDS,
+    ComparisonWords,
+    column_meaning,
+    in_words,
     line_frame,
     percentile_frame,
     reconstructed_people,
     reconstruction_frame,
-    record_frame,
     table_frame,
     tract_frame,
     variability_frame,
@@ -185,18 +190,6 @@ def attackers_of(truth: People, choices: AttackChoices) -> tuple[Attacker, ...]:
     return tuple(attackers)
 
 
-@dataclass(frozen=True, eq=False)
-class _Attack:
-    """What was attacked and what came of it."""
-
-    published: PublishedTables
-    truth: People | None
-    attackers: tuple[Attacker, ...]
-    reconstruction: Reconstruction
-    tracts: SolvedTracts | None
-    conflicts: Mapping[int, str]
-
-
 def reconstruct_records(data: Path, out: Path, choices: AttackChoices, observer: Observer) -> Evaluated:
     """Reconstruct records from tables, those of the true records or published ones; with true records, match the result with the data of attackers."""
     tables = _tables(choices)
@@ -220,20 +213,12 @@ def reconstruct_records(data: Path, out: Path, choices: AttackChoices, observer:
                 _remark_missing(truth, attackers, observer)
             with observer.stage("tabulate"):
                 published = PublishedTables.of(truth, tables)
-        with observer.stage("reconstruct blocks"):
-            done = work_done(observer, len(published.blocks), "blocks")
-            attack = _solved(published, truth, attackers, choices, done)
-        with observer.stage("match" if truth is not None else "write"):
-            frames = _frames(attack, choices)
-        return write_attack(
-            out,
-            frames,
-            _document(data, attack, choices),
-            reconstruction_page,
-            _summary(frames, attack),
-            parquet=_PARQUET,
-            wide=published,
-        )
+
+        def people_of(reconstruction: Reconstruction, ages: _Ints | None) -> People:
+            space = published.workload.space
+            return reconstructed_people(reconstruction, space, published.blocks, choices.seed, ages)
+
+        return attack_tables(data, out, published, truth, attackers, people_of, choices, observer)
 
 
 def _remark_missing(truth: People, attackers: Sequence[Attacker], observer: Observer) -> None:
@@ -249,62 +234,107 @@ def _remark_missing(truth: People, attackers: Sequence[Attacker], observer: Obse
         )
 
 
-def _solved(
-    published: PublishedTables,
-    truth: People | None,
-    attackers: tuple[Attacker, ...],
+def attack_tables(
+    data: Path,
+    out: Path,
+    published: PublishedTables[Any],
+    truth: AttackedRecords | None,
+    attackers: Sequence[Attacker],
+    people_of: Callable[[Reconstruction, _Ints | None], AttackedRecords],
     choices: AttackChoices,
-    done: Callable[[int], None],
-) -> _Attack:
-    tracts, low, high = None, published.low, published.high
-    if published.lines is None:
-        reconstruction = reconstruct(published.workload, low, high, choices.solving, done)
-    else:
-        tracts = reconstruct_tracts(
-            published.lines, low, published.tract_values, published.tract, choices.solving, choices.seed
-        )
-        reconstruction = tracts.records
-    finder = ConflictFinder(published.workload, choices.seconds)
-    wrong = np.flatnonzero(np.isin(reconstruction.status, ("infeasible", "nearest"))).tolist()
-    conflicts = {one: finder.first(low[one], high[one]) for one in wrong}
-    return _Attack(published, truth, attackers, reconstruction, tracts, conflicts)
+    observer: Observer,
+    words: ComparisonWords = CENSUS_WORDS,
+) -> Evaluated:
+    """Reconstruct records from tables, match them with the true ones where there are any, and write all of it.
 
-
-def _frames(attack: _Attack, choices: AttackChoices) -> dict[str, pa.Table]:
-    published, reconstruction, blocks = attack.published, attack.reconstruction, attack.published.blocks
-    ages = None if attack.tracts is None else attack.tracts.ages
-    people = reconstructed_people(reconstruction, published.workload.space, blocks, choices.seed, ages)
-    frames = {
-        "reconstruction": reconstruction_frame(reconstruction, published.workload, blocks),
-        "records": record_frame(people),
+    Args:
+        people_of: records of a reconstruction, with the lower end of the class of single years of each where tables of tracts determined it.
+    """
+    lines, low, high, blocks = published.workload, published.low, published.high, published.blocks
+    tracts, name = None, words.areas_key
+    with observer.stage(f"reconstruct {name}"):
+        if published.lines is None:
+            done = work_done(observer, len(blocks), name)
+            reconstruction = reconstruct(lines, low, high, choices.solving, done)
+        else:
+            tracts = reconstruct_tracts(
+                published.lines, low, published.tract_values, published.tract, choices.solving, choices.seed
+            )
+            reconstruction = tracts.records
+        finder = ConflictFinder(lines, choices.seconds)
+        wrong = np.flatnonzero(np.isin(reconstruction.status, (INFEASIBLE, NEAREST))).tolist()
+        conflicts = [finder.first(low[one], high[one]) for one in wrong]
+    with observer.stage("write" if truth is None else "match"):
+        people = people_of(reconstruction, None if tracts is None else tracts.ages)
+        frames = {
+            "reconstruction": reconstruction_frame(reconstruction, lines, blocks),
+            "records": people.frame(),
+        }
+        if truth is not None:
+            target = AttackTarget.of(truth, reconstruction.variability if choices.variability else None)
+            rates = [
+                reidentification_rows(RECONSTRUCTION, people, attacker, target, choices.seed)
+                for attacker in attackers
+            ]
+            frames |= {
+                "agreement": agreement_rows(RECONSTRUCTION, people, truth),
+                "reidentification": pa.concat_tables(rates),
+                "uniques": unique_rows(truth),
+            }
+        if choices.variability:
+            frames |= {
+                "variability": variability_frame(reconstruction, blocks, lines.area),
+                "variability_percentiles": percentile_frame(reconstruction),
+            }
+        if conflicts:
+            frames["conflicts"] = pa.table({lines.area: blocks[wrong], "conflict": conflicts})
+        frames |= {"tables": table_frame(lines, low, blocks, lines.area)}
+        workloads: list[CountedLines] = [lines]
+        if tracts is not None and published.lines is not None:
+            workload = published.lines.tracts
+            frames["tracts"] = tract_frame(tracts, published)
+            frames["tract_tables"] = table_frame(workload, published.tract_values, published.tracts, "tract")
+            workloads.append(workload)
+        frames |= {"lines": pa.concat_tables(line_frame(one) for one in workloads)}
+    known = ~np.isnan(reconstruction.variability)
+    populated = reconstruction.population > 0
+    certain = known & (reconstruction.variability == 0) & populated
+    late = (reconstruction.status == UNKNOWN) | (
+        choices.variability & ~known & (reconstruction.status == "exact")
+    )
+    document = {
+        "kind": "reconstruction",
+        "data": str(data),
+        "mode": choices.mode,
+        "records_known": truth is not None,
+        "persons": int(reconstruction.population.sum()) if truth is None else len(truth),
+        name: len(blocks),
+        "populated": int(populated.sum()),
+        "tables": [table for one in workloads for table in dict.fromkeys(one.names)],
+        **{one: int((reconstruction.status == one).sum()) for one in ("exact", INFEASIBLE, NEAREST)},
+        "unknown": int(late.sum()),
+        "conflict": next(iter(conflicts), None),
+        "variability": choices.variability,
+        f"certain_{name}": int(certain.sum()),
+        "certain_persons": int(reconstruction.population[certain].sum()),
+        "proven": int(reconstruction.least.sum()) if choices.claims else None,
+        "tracts_met": None if tracts is None else [int((tracts.status == "exact").sum()), len(tracts.status)],
+        "seed": choices.seed,
+        "agreement": choices.agreement,
+        "seconds": round(float((reconstruction if tracts is None else tracts).seconds.sum()), 3),
+        "workers": choices.workers,
+        **({} if words.census else {"words": asdict(words)}),
     }
-    if attack.truth is not None:
-        target = AttackTarget.of(attack.truth, reconstruction.variability if choices.variability else None)
-        rates = [
-            reidentification_rows("reconstruction", people, attacker, target, choices.seed)
-            for attacker in attack.attackers
-        ]
-        frames |= {
-            "agreement": agreement_rows("reconstruction", people, attack.truth),
-            "reidentification": pa.concat_tables(rates),
-            "uniques": unique_rows(attack.truth),
-        }
-    if choices.variability:
-        frames |= {
-            "variability": variability_frame(reconstruction, blocks),
-            "variability_percentiles": percentile_frame(reconstruction),
-        }
-    if attack.conflicts:
-        places = list(attack.conflicts)
-        frames["conflicts"] = pa.table({"block": blocks[places], "conflict": list(attack.conflicts.values())})
-    frames |= {"tables": table_frame(published.workload, published.low, blocks, "block")}
-    lines = [line_frame(published.workload)]
-    if attack.tracts is not None and published.lines is not None:
-        workload = published.lines.tracts
-        frames["tracts"] = tract_frame(attack.tracts, published)
-        frames["tract_tables"] = table_frame(workload, published.tract_values, published.tracts, "tract")
-        lines.append(line_frame(workload))
-    return frames | {"lines": pa.concat_tables(lines)}
+    return write_attack(
+        out,
+        in_words(frames, words),
+        document,
+        reconstruction_page,
+        _summary(frames, document, words),
+        parquet=_PARQUET,
+        wide=published if words.census else None,
+        words=words,
+    )
 
 
 def write_attack(
@@ -315,13 +345,12 @@ def write_attack(
     lines: Sequence[str],
     *,
     parquet: Collection[str],
-    wide: PublishedTables | None = None,
-    meaning: Callable[[str], tuple[str, str]] | None = None,
+    wide: PublishedTables[Any] | None = None,
+    words: ComparisonWords = CENSUS_WORDS,
 ) -> Evaluated:
     """Write frames, codebook, document and page of an attack.
 
     Args:
-        meaning: meaning and unit of a column; None for the columns of U.S. records.
         parquet: frames that are written as Parquet as well.
         wide: tables that are written with one row an area; None without.
     """
@@ -329,70 +358,33 @@ def write_attack(
     if wide is not None:
         files += write_wide_tables(out, wide)
     columns = {name: frame.column_names for name, frame in frames.items()}
-    files.append(write_frame_codebook(out, columns, meaning or column_words().__getitem__))
+    files.append(write_frame_codebook(out, columns, partial(column_meaning, words)))
     write_document(out, document)
     files += write_page(out, page(out))
     return Evaluated(tuple(lines), tuple(out / name for name in files))
 
 
-def _document(data: Path, attack: _Attack, choices: AttackChoices) -> dict[str, Any]:
-    reconstruction, published = attack.reconstruction, attack.published
-    known = ~np.isnan(reconstruction.variability)
-    populated = reconstruction.population > 0
-    certain = known & (reconstruction.variability == 0) & populated
-    workloads = [published.workload, *([published.lines.tracts] if published.lines is not None else [])]
-    late = (reconstruction.status == "unknown") | (
-        choices.variability & ~known & (reconstruction.status == "exact")
-    )
-    return {
-        "kind": "reconstruction",
-        "data": str(data),
-        "mode": choices.mode,
-        "records_known": attack.truth is not None,
-        "persons": int(reconstruction.population.sum()) if attack.truth is None else len(attack.truth),
-        "blocks": len(published.blocks),
-        "populated": int(populated.sum()),
-        "tables": [name for one in workloads for name in dict.fromkeys(one.names)],
-        **{one: int((reconstruction.status == one).sum()) for one in ("exact", "infeasible", "nearest")},
-        "unknown": int(late.sum()),
-        "conflict": next(iter(attack.conflicts.values()), None),
-        "variability": choices.variability,
-        "certain_blocks": int(certain.sum()),
-        "certain_persons": int(reconstruction.population[certain].sum()),
-        "proven": int(reconstruction.least.sum()) if choices.claims else None,
-        "tracts_met": None
-        if attack.tracts is None
-        else [int((attack.tracts.status == "exact").sum()), len(attack.tracts.status)],
-        "seed": choices.seed,
-        "agreement": choices.agreement,
-        "seconds": round(
-            float(reconstruction.seconds.sum() if attack.tracts is None else attack.tracts.seconds.sum()), 3
-        ),
-        "workers": choices.workers,
-    }
-
-
-def _summary(frames: Mapping[str, pa.Table], attack: _Attack) -> tuple[str, ...]:
-    reconstruction = attack.reconstruction
+def _summary(
+    frames: Mapping[str, pa.Table], document: Mapping[str, Any], words: ComparisonWords
+) -> tuple[str, ...]:
     lines = [
-        f"CONFIDENTIAL. {int((reconstruction.status == 'exact').sum()):,} of {len(reconstruction.status):,} blocks reconstructed."
+        f"CONFIDENTIAL. {document['exact']:,} of {document[words.areas_key]:,} {words.areas} reconstructed."
     ]
-    if attack.tracts is not None:
-        met = int((attack.tracts.status == "exact").sum())
+    if not words.census and document["variability"]:
+        lines.append(f"In {document[f'certain_{words.areas_key}']:,} the reconstruction is the only one.")
+    if document["tracts_met"] is not None:
+        met, tracts = document["tracts_met"]
+        lines.append(f"In {met:,} of {tracts:,} tracts the records have all tables of the tract.")
+    if document["conflict"] is not None:
         lines.append(
-            f"In {met:,} of {len(attack.tracts.status):,} tracts the records have all tables of the tract."
-        )
-    if attack.conflicts:
-        first = next(iter(attack.conflicts.values()))
-        lines.append(
-            f"{len(attack.conflicts):,} blocks have tables that no records have; first conflict: {first}. "
+            f"{frames['conflicts'].num_rows:,} {words.areas} have tables that no records have; first conflict: {document['conflict']}. "
             + (
                 "The records whose tables differ least were taken."
-                if (reconstruction.status == "nearest").any()
+                if document[NEAREST]
                 else "With `nearest` the records whose tables differ least are taken."
             )
         )
-    if attack.truth is None:
+    if not document["records_known"]:
         return tuple(lines)
     rates = {
         (row["attacker"], row["data"], row["population_attacked"]): row
@@ -401,13 +393,13 @@ def _summary(frames: Mapping[str, pa.Table], attack: _Attack) -> tuple[str, ...]
     }
     agree = frames["agreement"].to_pylist()[0]
     lines.append(
-        f"{share_text(agree['binned_percent'])} of the persons are in the reconstruction with their sex, class of age, race and origin."
+        f"{share_text(agree['binned_percent'])} of the persons are in the reconstruction with their {words.record}."
     )
-    for population in ("all", "nonmodal unique"):
-        own = rates["exact", "reconstruction", population]
+    for population in ("all", words.risk):
+        own = rates["exact", RECONSTRUCTION, population]
         guess = rates["exact", GUESSER, population]
         lines.append(
-            f"Who knows block, sex and age finds race and origin of {share_text(own['confirmed_percent'])} of {population.replace('all', 'all persons')}, "
+            f"Who knows {words.known} finds {words.target} of {share_text(own['confirmed_percent'])} of {population.replace('all', 'all persons')}, "
             f"and is right in {share_text(own['precision'])} of the matches; guessing without their records: {share_text(guess['precision'])}."
         )
     return tuple(lines)

@@ -191,7 +191,8 @@ def reconstruct(data: Path, out: Path, **options: Any) -> None:
     nhpi, sor) and hispanic, optionally also person_id and household_id; or a folder of DHC records, a DHC run or its microdata. DATA may
     also be published tables of blocks (DHC or redistricting data, from summary files, the Census API or NHGIS), or tables with the columns geounit
     (block or tract), table, line and value: records are reconstructed, and nothing is matched. With --config, DATA is a folder of records of
-    any country, a finished run of the same schema, or tables that 'censafe attack compare' wrote.
+    any country, a finished run of the same schema, or tables: a folder that 'censafe attack compare' wrote, or a file of 'censafe tables' or with
+    the columns geounit, table, line and value.
 
     \b
     Examples:

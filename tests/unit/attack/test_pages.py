@@ -7,8 +7,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from censafe.attack.comparison.words import CENSUS_WORDS
 from censafe.attack.pages import DISTRICT_KEYS, _comparison_answer, frontier_exhibit
+from censafe.attack.results import CENSUS_WORDS
 
 
 def row(name: str, precision: float | None, error: float) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def test_a_lead_is_taken_away_in_part() -> None:
 
 def test_own_words_stand_in_the_place_of_those_of_the_census() -> None:
     words = replace(
-        CENSUS_WORDS, area="Grid", known="Grid and sex", target="citizenship", levels=("Grid", "Country"),
+        CENSUS_WORDS, prefix="own_", area="Grid", known="Grid and sex", target="citizenship", levels=("Grid", "Country"),
         at_risk="differ from the most frequent citizenship of their Grid",
     )  # fmt: skip
     rows = [

@@ -28,7 +28,6 @@ from censafe.attack.comparison.published import (
     table_errors,
 )
 from censafe.attack.comparison.releases import published_data, require_dhc_records, run_topdown
-from censafe.attack.comparison.words import CENSUS_WORDS, ComparisonWords
 from censafe.attack.defenses.households import Households
 from censafe.attack.defenses.named import Defense
 from censafe.attack.defenses.registry import parse_defense
@@ -44,7 +43,13 @@ from censafe.attack.pages import comparison_page
 from censafe.attack.people import AttackedRecords, People, block_size_class
 from censafe.attack.reading import read_people
 from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
-from censafe.attack.results import column_words, percentile_frame, reconstructed_people
+from censafe.attack.results import (
+    CENSUS_WORDS,
+    ComparisonWords,
+    in_words,
+    percentile_frame,
+    reconstructed_people,
+)
 from censafe.attack.study import AttackChoices, attackers_of, share_text, workload_of, write_attack
 from censafe.attack.tables import CountedLines, Workload
 from censafe.errors import UsageError
@@ -100,10 +105,6 @@ class DefenseStudy(ABC):
     def words(self) -> ComparisonWords:
         """What areas, quasi-identifiers and target are called."""
         return CENSUS_WORDS
-
-    def meaning(self, column: str) -> tuple[str, str]:
-        """Meaning and unit of a column of the files."""
-        return column_words()[column]
 
     @abstractmethod
     def published(self, defense: Defense | None) -> PublishedData:
@@ -307,26 +308,7 @@ def compared(
         **facts,
     }
     lines = _summary(frames["defenses"], words)
-    return write_attack(
-        study.out, frames, document, comparison_page, lines, parquet=frames, meaning=study.meaning
-    )
-
-
-def in_words(frames: Mapping[str, pa.Table], words: ComparisonWords) -> dict[str, pa.Table]:
-    """Frames whose columns have the names of the words; of attributes without classes there is one column where ages have two."""
-    if words == CENSUS_WORDS:
-        return dict(frames)
-    left_out = {CENSUS_WORDS.agreement, CENSUS_WORDS.unique[-1]}
-    names = {CENSUS_WORDS.size: words.size}
-    columns = {
-        name: [one for one in frame.column_names if name == "defenses" or one not in left_out]
-        for name, frame in frames.items()
-    }
-    names |= {CENSUS_WORDS.agreement: words.agreement, "exact_percent": words.agreement}
-    return {
-        name: frames[name].select(own).rename_columns([names.get(one, one) for one in own])
-        for name, own in columns.items()
-    }
+    return write_attack(study.out, frames, document, comparison_page, lines, parquet=frames, words=words)
 
 
 def comparison_identity(

@@ -107,7 +107,7 @@ def read_tables(
         rows = frame.filter(pa.array(np.asarray(frame["level"].to_pylist(), np.str_) == level))
         if not rows.num_rows:
             continue
-        codes, area, line, chosen = _places(rows, workload, path)
+        codes, area, line, chosen = places_of_lines(rows, workload, path)
         value = np.zeros((len(codes), len(workload.names)), np.int64)
         value[area, line] = rows["value"].fill_null(NO_VALUE).to_numpy()[chosen]
         levels[level] = LevelTables(
@@ -125,7 +125,7 @@ def read_tables(
 
 def _with_intervals(path: Path, blocks: LevelTables, workload: CountedLines) -> LevelTables:
     rows = _read(path, ("geocode", "table", "line", "low", "high"))
-    codes, area, line, chosen = _places(rows, workload, path)
+    codes, area, line, chosen = places_of_lines(rows, workload, path)
     every = np.union1d(codes, blocks.codes)
     place = np.searchsorted(every, codes)[area]
     low, high = (np.zeros((len(every), len(workload.names)), np.int64) for _ in range(2))
@@ -152,7 +152,7 @@ def _read(path: Path, columns: tuple[str, ...]) -> pa.Table:
         ) from error
 
 
-def _places(
+def places_of_lines(
     rows: pa.Table, workload: CountedLines, path: Path
 ) -> tuple[NDArray[np.str_], _Ints, _Ints, NDArray[np.bool_]]:
     """Codes of areas; area and line of every row whose table is attacked; and which rows these are."""

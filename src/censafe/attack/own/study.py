@@ -1,4 +1,4 @@
-"""CONFIDENTIAL. ``censafe attack compare`` with a configuration: defenses of the table of quasi-identifiers by target, on records of an own schema."""
+"""CONFIDENTIAL. ``censafe attack`` with a configuration: tables of records of an own schema, of a run or as published, and defenses of the table of quasi-identifiers by target."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from censafe.attack.comparison.entry import DefenseStudy, compared, comparison_identity, require_defenses
-from censafe.attack.comparison.files import read_tables
+from censafe.attack.comparison.files import places_of_lines, read_tables
 from censafe.attack.comparison.keys import AttackKeys
 from censafe.attack.comparison.published import (
     PublishedData,
@@ -22,26 +23,33 @@ from censafe.attack.comparison.published import (
     swapped_data,
 )
 from censafe.attack.comparison.releases import run_topdown
-from censafe.attack.comparison.words import ComparisonWords
 from censafe.attack.defenses.households import Households
+from censafe.attack.defenses.intervals import NO_VALUE
 from censafe.attack.defenses.named import AreaWords, Defense
 from censafe.attack.defenses.registry import parse_defense
 from censafe.attack.matching import exact_attacker
-from censafe.attack.own.reading import AttackNames, OwnSchema, read_own_records
-from censafe.attack.own.records import OwnLines, OwnRecords
+from censafe.attack.own.reading import AttackNames, OwnSchema, areas_of_codes, read_own_records
+from censafe.attack.own.records import OwnAreas, OwnLines, OwnRecords
+from censafe.attack.published import PublishedTables
+from censafe.attack.ranking.study import RankChoices, ranked_areas, write_ranking
+from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.attack.reconstruction.solve import Reconstruction
-from censafe.attack.results import column_words
-from censafe.attack.study import AttackChoices
-from censafe.errors import UsageError
+from censafe.attack.results import ComparisonWords
+from censafe.attack.study import AttackChoices, attack_tables
+from censafe.attack.tables import tabulate_lines
+from censafe.errors import DataError, UsageError
 from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import Evaluated, write_frame
+from censafe.geography.files import texts_of
 from censafe.geography.own_codes import AREA_CODES, AreaCodes
 from censafe.model.observer import Observer
 from censafe.model.plan import Definition
 from censafe.products.topdown.census_tables.microdata_source import open_source
 from censafe.products.topdown.census_tables.own_source import OWN
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.results.table_files import table_rows
 
+_Ints = NDArray[np.int64]
 _TOPDOWN: Final = "topdown"
 _AGES: Final = (
     "it groups ages or races of records of the U.S. census; fix: give the attribute fewer levels (bands or values in [read.attributes]), or name a recode "
@@ -82,10 +90,6 @@ class OwnStudy(DefenseStudy):
         """The user's own."""
         return own_words(self.schema)
 
-    def meaning(self, column: str) -> tuple[str, str]:
-        """Meaning and unit of a column of the files."""
-        return own_meaning(self.words, column)
-
     def records(self, reconstruction: Reconstruction, codes: NDArray[np.str_]) -> OwnRecords:
         """Records of the reconstructed types."""
         area = self.truth.places(codes)[reconstruction.block]
@@ -113,36 +117,22 @@ class OwnStudy(DefenseStudy):
         return replace(published, claim=defense.claim)
 
 
-def own_meaning(words: ComparisonWords, column: str) -> tuple[str, str]:
-    """Meaning and unit of a column in the words of an own schema."""
-    own = column_words("own_columns")
-    for level in words.levels:
-        for name in ("error_LEVEL", "withheld_LEVEL_percent"):
-            if column == name.replace("LEVEL", level):
-                meaning, unit = own[name]
-                return meaning.replace("LEVEL", level), unit
-    if column in (*words.levels, f"{words.area}_taken"):
-        return f"code of the area ({words.area})", ""
-    if column.endswith("_level"):
-        return f"level of {column.removesuffix('_level')}", ""
-    meaning, unit = own[column] if column in own else column_words()[column]
-    return meaning.format(area=words.area, known=words.known, target=words.target, alone=words.alone), unit
-
-
 def own_words(schema: OwnSchema) -> ComparisonWords:
     """Words of the page and of the files for an own schema."""
     lines = schema.lines
     alone = _listed([one.name for one in lines.quasi])
+    known = [lines.area, *(one.name for one in lines.quasi)]
     return ComparisonWords(
         area=lines.area,
         areas=f"areas ({lines.area})",
-        known=_listed([lines.area, *(one.name for one in lines.quasi)]),
+        known=_listed(known),
+        record=_listed([*known, lines.target.name]),
         target=lines.target.name,
         alone=alone,
         risk="nonmodal",
         at_risk=f"differ from the most frequent {lines.target.name} of their {lines.area}",
         levels=(lines.area, *schema.above),
-        exhibits="own_attack",
+        prefix="own_",
         size="area_size",
         areas_key="areas",
         agreement="true_percent",
@@ -313,3 +303,136 @@ def _require_households(spec: str, schema: OwnSchema, truth: OwnRecords) -> None
             "move; needed: units of a kind with minimum 0; fix: choose a defense of tables"
         )
     Households.of(truth)  # refuses households in several areas
+
+
+def _read_file(path: Path, lines: OwnLines) -> tuple[NDArray[np.str_], _Ints, _Ints]:
+    """Areas of a file of tables, and lowest and highest values of their lines; a line that is not listed is 0, a table of which none is is withheld."""
+    rows = table_rows(path, None)
+    rows = rows.rename_columns([name.lower() for name in rows.column_names])
+    names = rows.column_names
+    area = next((name for name in (lines.area.lower(), "geounit", "geocode") if name in names), None)
+    line = next((name for name in ("line", "variable") if name in names), None)
+    if area is None or line is None or not {"table", "value"} <= set(names):
+        raise DataError(
+            f"{path}: no tables of areas; it has the columns {', '.join(names)}; allowed: columns geounit (or {lines.area}), table, line and value, as 'attack "
+            "reconstruct' writes tables, or geocode, table, variable and value, as 'censafe tables' does; fix: name the columns so, or give a folder of records"
+        )
+    if "level" in names:
+        rows = rows.filter(pc.equal(rows["level"], lines.area))
+    texts = {name: texts_of(rows[name]).fill_null("").to_pylist() for name in (area, "table", line, "value")}
+    numbers = [
+        text if line == "line" else text.removeprefix(f"{table}_").removesuffix("N")
+        for table, text in zip(texts["table"], texts[line], strict=True)
+    ]
+    wrong = sum(
+        not (text.isdecimal() and (not value or value.isdecimal()))
+        for text, value in zip(numbers, texts["value"], strict=True)
+    )
+    if wrong:
+        raise DataError(
+            f"{path}: {wrong:,} rows have a line or value that is no whole number of 0 and more; allowed: lines from 1, or variables such as {lines.names[0]}_001N, and counts, empty "
+            "where they were withheld; fix: correct these rows"
+        )
+    keys = pa.table({"geocode": texts[area], "table": texts["table"], "line": list(map(int, numbers))})
+    codes, place, number, chosen = places_of_lines(keys, lines, path)
+    value = np.array([int(text) if text else NO_VALUE for text in texts["value"]], np.int64)[chosen]
+    unlisted = ~np.isin(lines.names, np.asarray(lines.names)[number])
+    high = np.where(unlisted, NO_LIMIT, np.zeros((len(codes), len(lines.names)), np.int64))
+    low = np.zeros_like(high)
+    low[place, number] = np.maximum(value, 0)
+    high[place, number] = np.where(value == NO_VALUE, NO_LIMIT, value)
+    return codes, low, high
+
+
+def _read_attacked(
+    schema: OwnSchema, data: Path, observer: Observer
+) -> tuple[OwnRecords, bool, _Ints, _Ints]:
+    """Records, or none in the areas of published tables; whether they are the true ones; lowest and highest values of the lines of every area."""
+    lines, none = schema.lines, np.zeros(0, np.int64)
+    tables = read_tables(data, lines, (lines.area,)) if data.is_dir() else None
+    if tables is not None or data.is_file():
+        if tables is None:
+            codes, low, high = _read_file(data, lines)
+        else:
+            codes, values = tables[lines.area].codes, tables[lines.area].tables
+            low = values.low
+            high = np.where(~values.published & (values.high == low), NO_LIMIT, values.high)
+        place = {lines.area: np.arange(len(codes))}
+        areas = OwnAreas((lines.area,), {lines.area: codes}, place, codes)
+        return OwnRecords(lines, areas, none, none, none), False, low, high
+    if (data / "manifest.json").is_file():
+        codes_of_run = AreaCodes.of_run(data)
+        if codes_of_run is None:
+            raise UsageError(
+                f"{data}: the run has no {AREA_CODES}, which names its areas; fix: give a run of a configuration with [read]"
+            )
+        areas = areas_of_codes(schema, codes_of_run)[1]
+        records = read_release(data, schema, OwnRecords(lines, areas, none, none, none), None)
+        values_of_run = tabulate_lines(lines, records)
+        return records.take(none), False, values_of_run, values_of_run
+    records, _ = read_own_records(schema, data, observer)
+    counts = tabulate_lines(lines, records)
+    return records, True, counts, counts
+
+
+def reconstruct_own_records(
+    data: Path,
+    out: Path,
+    config: TopdownConfig,
+    names: AttackNames,
+    queries: Sequence[str],
+    choices: AttackChoices,
+    observer: Observer,
+) -> Evaluated:
+    """Reconstruct records of an own schema from tables: of true records, with which the result is matched, or published ones.
+
+    Args:
+        queries: of which tables are attacked; without these and a file of tables, the table of quasi-identifiers by target.
+    """
+    require_own_choices(replace(choices, tables=None))
+    if choices.mode != "b":
+        raise UsageError(
+            f"mode: {choices.mode!r} adds tables of tracts with single years of age, which an own schema does not have; fix: leave it out, and give all lines as queries"
+        )
+    schema = OwnSchema.of(config, names, queries, choices.tables)
+    with evaluation_folder(out, {"kind": "reconstruction"}):
+        with observer.stage("read"):
+            people, known, low, high = _read_attacked(schema, data, observer)
+        blocks, none = people.blocks, np.zeros(0, np.str_)
+        published = PublishedTables(blocks, schema.lines, low, high, None, none, np.zeros((0, 0), np.int64))
+        truth, attackers = (people, (exact_attacker(people, choices.seed),)) if known else (None, ())
+
+        def people_of(reconstruction: Reconstruction, _: _Ints | None) -> OwnRecords:
+            return people.of_counts(reconstruction.block, reconstruction.types, reconstruction.counts)
+
+        words = own_words(schema)
+        return attack_tables(data, out, published, truth, attackers, people_of, choices, observer, words)
+
+
+def rank_own_records(
+    data: Path,
+    out: Path,
+    config: TopdownConfig,
+    names: AttackNames,
+    queries: Sequence[str],
+    choices: RankChoices,
+    observer: Observer,
+) -> Evaluated:
+    """Rank types of persons of some areas of an own schema from tables of half of their records, beside rankings by the records of others."""
+    require_own_choices(replace(choices.attack, tables=None))
+    schema = OwnSchema.of(config, names, queries, choices.attack.tables)
+    lines = schema.lines
+    choices = replace(choices, level=lines.area)
+    if (data / "manifest.json").is_file():
+        raise UsageError(
+            f"{data}: a finished run; half of the records of an area are tabulated and the others stand beside them, which needs the records themselves; "
+            "fix: give the folder of the records, or `attack reconstruct` for published counts"
+        )
+    with evaluation_folder(out, {"kind": "ranking"}):
+        with observer.stage("read persons"):
+            truth, _ = read_own_records(schema, data, observer)
+        around = {level: truth.areas(level)[1] for level in truth.table_levels}
+        seeds = np.arange(len(truth.blocks))
+        with observer.stage("rank"):
+            every = ranked_areas(truth, lines, (truth.blocks, seeds), around, choices, observer)
+        return write_ranking(data, out, truth, lines, every, choices, own_words(schema))

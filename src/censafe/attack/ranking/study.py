@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from censafe.attack.pages import attack_lines
 from censafe.attack.people import AttackedRecords
 from censafe.attack.ranking.generators import GeneratorChoices, RankedTypes, rank_types
 from censafe.attack.reading import read_people
+from censafe.attack.results import CENSUS_WORDS, ComparisonWords
 from censafe.attack.study import AttackChoices, share_text, workload_of, write_attack
 from censafe.attack.tables import CountedLines, tabulate_lines
 from censafe.errors import DataError, UsageError
@@ -97,13 +98,9 @@ def write_ranking(
     workload: CountedLines,
     every: Sequence[_Ranked],
     choices: RankChoices,
-    meaning: Callable[[str], tuple[str, str]] | None = None,
+    words: ComparisonWords = CENSUS_WORDS,
 ) -> Evaluated:
-    """Write the rankings of some areas.
-
-    Args:
-        meaning: meaning and unit of a column; None for the columns of U.S. records.
-    """
+    """Write the rankings of some areas."""
     frames = {
         "match_rates": _rates(every),
         "areas": pa.table(
@@ -130,7 +127,7 @@ def write_ranking(
         "seed": choices.attack.seed,
     }
     lines = _summary(frames["match_rates"])
-    return write_attack(out, frames, document, ranking_page, lines, parquet=("ranked",), meaning=meaning)
+    return write_attack(out, frames, document, ranking_page, lines, parquet=("ranked",), words=words)
 
 
 def ranked_areas(
