@@ -24,8 +24,8 @@ from censafe.products.topdown.folder import place_of
 from censafe.products.topdown.intake.equations import has_exact_sums
 from censafe.products.topdown.intake.intake import Intake, is_run_folder, load_for_data, open_intake
 from censafe.products.topdown.intake.results import (
-    KnownResult,
     MicrodataResult,
+    OpenedResult,
     PublishedResult,
     cited_configurations,
     open_results,
@@ -87,7 +87,7 @@ class TopdownJob:
         config: TopdownConfig,
         workers: int = 1,
         names: Mapping[str, str] | None = None,
-        results: tuple[KnownResult, ...] = (),
+        results: tuple[OpenedResult, ...] = (),
         tables: TableChoice | None = None,
     ) -> None:
         self._config = config

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,6 @@ from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.model import ExactHistograms, PartPlan, ReleasePlan, SparseLevel
 from censafe.model.observer import Observer, SilentObserver
 from censafe.model.plan import NoiseSource
-from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.keys import ReleasePartKey, TestKey, TestPartKey, plan_part_key
 from censafe.products.run.account import MeasurementStore
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -95,27 +93,15 @@ def rehearse(
 
 
 @dataclass(frozen=True, eq=False)
-class RehearsedResult:
+class RehearsedResult(KnownResult):
     """What a release with a test key would publish, as a result to which another run holds."""
 
-    name: str
-    schemas: Mapping[str, HistogramSchema] = field(repr=False)
     levels: Mapping[str, SparseLevel] = field(repr=False)
 
     @property
     def remark(self) -> str:
         """Of results made for an evaluation, which writes no certificate."""
         return "Counts are held to a result that was made with the same test key for this evaluation alone."
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of its histograms, hexadecimal."""
-        digest = hashlib.sha256()
-        for name, level in sorted(self.levels.items()):
-            digest.update(name.encode())
-            for column in (level.node_ptr, level.cell, level.count):
-                digest.update(column.tobytes())
-        return digest.hexdigest()
 
     def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
         """Histograms of the blocks."""

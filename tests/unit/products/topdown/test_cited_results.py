@@ -22,6 +22,7 @@ from censafe.products.topdown.intake.results import (
 )
 from censafe.products.topdown.plan import plan_release
 from censafe.publication.microdata.histograms import write_histograms
+from censafe.publication.stamps import stamp_of
 from support.ledgers import FILES, make_part, make_plan, open_ledger, spend
 
 CITED, OTHER = "ab" * 8, "cd" * 8
@@ -37,10 +38,15 @@ def published(folder: Path, **manifest: Any) -> PublishedResult:
     place = "histograms/persons_Block.parquet"
     digest = write_histograms(folder / place, LEVEL, schema="pl94-persons")
     config = SimpleNamespace(origin="pl94-us", settings={"levels": "State:2,Block:16"})
-    facts = {"outputs": {place: digest, "manifest.json": "f" * 64}, "config": config, "test_key": False}
+    facts: dict[str, Any] = {
+        "outputs": {place: digest, "manifest.json": "f" * 64},
+        "config": config,
+        "test_key": False,
+    }
     facts |= {"published_data": False, "run": CITED, "ledger": None, "parts": (), **manifest}
     facts.setdefault("plan", plan_release(load_config("pl94-us")))
-    return PublishedResult("redistricting", folder, {}, SimpleNamespace(**facts))  # type: ignore[arg-type]
+    stamp = stamp_of(test_key=facts["test_key"], published_data=facts["published_data"])
+    return PublishedResult("redistricting", {}, folder, stamp, SimpleNamespace(**facts))  # type: ignore[arg-type]
 
 
 def options_of_a_run(
@@ -88,7 +94,7 @@ def test_a_named_result_admits_its_own_run_alone(
 def test_a_result_whose_run_is_not_known_admits_its_carried_cost_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    result = MicrodataResult("redistricting", tmp_path, {}, "pl94-us", {}, None)
+    result = MicrodataResult("redistricting", {}, tmp_path, None, "pl94-us", {})
     options = options_of_a_run(monkeypatch, tmp_path, RunOptions(tables=("none",)), result)
     assert options.spend_more == frozenset({result.digest[:16]})
 
@@ -169,6 +175,7 @@ def test_a_run_of_another_configuration_is_no_result(
     manifest = SimpleNamespace(
         plan=SimpleNamespace(product="phsafe" if wrong == "product" else "topdown"),
         config=SimpleNamespace(settings=settings),
+        stamp=None,
     )
     monkeypatch.setattr(results_module, "read_manifest", lambda _: manifest)
     (tmp_path / "manifest.json").write_text("{}")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +28,57 @@ from censafe.results.source import KnownForms, resolve
 
 
 @dataclass(frozen=True, eq=False)
-class OpenedResult(ABC):
-    """A result that was opened where it was published, as far as it is of one state where one is named."""
+class KnownResult(ABC):
+    """Histograms of the blocks that another run published, or would have.
+
+    Args:
+        name: of the result in the configuration.
+        schemas: of its histograms, by their names.
+    """
 
     name: str
-    folder: Path
     schemas: Mapping[str, HistogramSchema] = field(repr=False)
+
+    @property
+    @abstractmethod
+    def remark(self) -> str:
+        """What a certificate says of a release that is held to it."""
+
+    @abstractmethod
+    def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
+        """Histograms of the blocks, whose geocodes are given sorted."""
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedResult(KnownResult):
+    """A result that was opened where it was published, as far as it is of one state where one is named.
+
+    Args:
+        stamp: that its manifest, or a note in the folder of microdata, says of the files; None without one.
+    """
+
+    folder: Path
+    stamp: Stamp | None
     state: str | None = field(default=None, kw_only=True)
+
+    @property
+    def test_key(self) -> bool:
+        """Whether it was drawn with a test key."""
+        return self.stamp == STAMP
+
+    @property
+    def published_data(self) -> bool:
+        """Whether it demonstrates with published data."""
+        return self.stamp == DEMONSTRATION
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the hashes of its files, hexadecimal; it tells the result from others."""
+        return hashlib.sha256("\n".join(self._hashes()).encode()).hexdigest()
+
+    @abstractmethod
+    def _hashes(self) -> Iterator[str]:
+        """A line for each file that is held to: its name, and its SHA-256."""
 
     @abstractmethod
     def published_blocks(self, histogram: str) -> NDArray[np.str_]:
@@ -65,32 +108,15 @@ class MicrodataResult(OpenedResult):
     Args:
         source: configuration that is said to have published them.
         rows: of the file of each histogram, by its name.
-        stamp: that a note in the folder says of the files; None without one.
     """
 
     source: str
     rows: Mapping[str, MicrodataRows] = field(repr=False)
-    stamp: Stamp | None
 
-    @property
-    def test_key(self) -> bool:
-        """Whether a note in the folder says that the files were drawn with a test key."""
-        return self.stamp == STAMP
-
-    @property
-    def published_data(self) -> bool:
-        """Whether a note in the folder says that the files demonstrate with published data."""
-        return self.stamp == DEMONSTRATION
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the hashes of the files, hexadecimal."""
-        hashes = (
-            f"{name} {sha256_file(path)}"
-            for name, rows in sorted(self.rows.items())
-            for path in sorted({part.path for part in rows.parts})
-        )
-        return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+    def _hashes(self) -> Iterator[str]:
+        for name, rows in sorted(self.rows.items()):
+            for path in sorted({part.path for part in rows.parts}):
+                yield f"{name} {sha256_file(path)}"
 
     @property
     def warning(self) -> str:
@@ -103,7 +129,7 @@ class MicrodataResult(OpenedResult):
 
     @property
     def remark(self) -> str:
-        """What a certificate says of a release that is held to the files."""
+        """How the files are cited."""
         names = ", ".join(str(part) for rows in self.rows.values() for part in rows.parts)
         return (
             f"In every area, counts add up to those of the published result {self.name}, which was given as microdata ({names}; "
@@ -143,30 +169,7 @@ def microdata_result(name: str, folder: Path, theirs: TopdownConfig, source: str
         )
     schemas = {one.name: one.schema for one in theirs.histograms}
     present = {histogram: own for histogram, own in rows.items() if own is not None}
-    return MicrodataResult(name, folder, schemas, source, present, published.stamp)
-
-
-class KnownResult(Protocol):
-    """Histograms of the blocks that another run published, or would have."""
-
-    @property
-    def name(self) -> str:
-        """Of the result in the configuration."""
-
-    @property
-    def schemas(self) -> Mapping[str, HistogramSchema]:
-        """Of its histograms, by their names."""
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 that tells it from other results, hexadecimal."""
-
-    @property
-    def remark(self) -> str:
-        """What a certificate says of it."""
-
-    def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
-        """Histograms of the blocks, whose geocodes are given sorted."""
+    return MicrodataResult(name, schemas, folder, published.stamp, source, present)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,27 +178,13 @@ class PublishedResult(OpenedResult):
 
     manifest: Manifest
 
-    @property
-    def test_key(self) -> bool:
-        """Whether it was drawn with a test key."""
-        return self.manifest.test_key
-
-    @property
-    def published_data(self) -> bool:
-        """Whether it demonstrates with published data."""
-        return self.manifest.published_data
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the hashes of its histograms, hexadecimal."""
+    def _hashes(self) -> Iterator[str]:
         hashes = (f"{path} {value}" for path, value in sorted(self.manifest.outputs.items()))
-        return hashlib.sha256(
-            "\n".join(one for one in hashes if one.startswith("histograms/")).encode()
-        ).hexdigest()
+        return (one for one in hashes if one.startswith("histograms/"))
 
     @property
     def remark(self) -> str:
-        """What a certificate says of a release that is held to the result."""
+        """How the run and its loss are cited."""
         plan = self.manifest.plan
         return (
             f"In every area, counts add up to those of the published result {self.name} ({self.manifest.config.origin}) of the same records. "
@@ -260,23 +249,19 @@ def open_results(
             )
             if not same:
                 raise UsageError(f"{folder} is not a run of topdown {source}, which published {name}")
-            results.append(PublishedResult(name, folder, schemas, manifest))
+            results.append(PublishedResult(name, schemas, folder, manifest.stamp, manifest))
         else:
             results.append(microdata_result(name, folder, theirs, source))
     return tuple(results)
 
 
-def cited_configurations(
-    results: Sequence[KnownResult],
-) -> tuple[TopdownConfig, ...] | None:
+def cited_configurations(results: Sequence[KnownResult]) -> tuple[TopdownConfig, ...] | None:
     """Configurations of the runs that published some results, from their folders; None where one of the results is not a run."""
     runs = [one for one in results if isinstance(one, PublishedResult)]
     return None if len(runs) < len(results) else tuple(one.configuration() for one in runs)
 
 
-def require_same_use(
-    results: tuple[PublishedResult | MicrodataResult, ...], *, test_key: bool, published_data: bool
-) -> None:
+def require_same_use(results: Sequence[OpenedResult], *, test_key: bool, published_data: bool) -> None:
     """Refuse to hold a release to a result that is not private, or that demonstrates with published data."""
     for one in results:
         if one.test_key and not test_key:

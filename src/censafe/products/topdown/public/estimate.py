@@ -44,12 +44,7 @@ from censafe.products.topdown.estimate import estimate_all
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.folder import STATE, TOTALS, StoredParts
 from censafe.products.topdown.intake.equations import has_exact_sums
-from censafe.products.topdown.intake.results import (
-    KnownResult,
-    MicrodataResult,
-    PublishedResult,
-    open_results,
-)
+from censafe.products.topdown.intake.results import MicrodataResult, OpenedResult, open_results
 from censafe.products.topdown.intervals import IntervalSource, write_intervals
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.public.file_answers import estimate_constrained_run
@@ -357,7 +352,7 @@ def _require_supported(config: TopdownConfig, options: EstimateOptions, *, const
         )
 
 
-def require_same_stamp(files: FilesRun, results: Sequence[PublishedResult | MicrodataResult]) -> None:
+def require_same_stamp(files: FilesRun, results: Sequence[OpenedResult]) -> None:
     """Refuse published results that were made with a test key, or of published data, where the files were not."""
     for one in results:
         strange = one.test_key or (one.published_data and files.stamp is None)
@@ -384,7 +379,7 @@ def files_manifest(
     config: TopdownConfig,
     measurements: Path,
     totals: Path | None,
-    results: Sequence[KnownResult],
+    results: Sequence[OpenedResult],
     state: str | None,
     created: str,
 ) -> Manifest:

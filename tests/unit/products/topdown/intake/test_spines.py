@@ -207,7 +207,7 @@ def test_a_result_whose_run_is_not_known_costs_what_the_dearer_spine_costs() -> 
         plan_release(load_config("pl94-us", {"spine": spine})).total for spine in ("standard", "optimized")
     ]
     assert totals[0] < totals[1] == plan_release(load_of_unknown_run("pl94-us")).total
-    microdata = MicrodataResult("redistricting", Path("mdf"), {}, "pl94-us", {}, None)
+    microdata = MicrodataResult("redistricting", {}, Path("mdf"), None, "pl94-us", {})
     assert _cited(microdata).plan.total == totals[1]
     dhc = load_config("dhc-us", {"root": "State"})
     own, both = (
