@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cache
@@ -489,18 +489,15 @@ def extras_sentences(extras: Extras) -> tuple[str, ...]:
         lines += [line for meaning in extras.meanings for line in meaning_sentences(meaning)]
     if extras.effort:
         lines += effort_sentences(extras.effort)
-    lines += _area_sentences(extras.areas)
-    return tuple(lines)
-
-
-def _area_sentences(areas: Sequence[AreaErrors]) -> Iterator[str]:
-    """A line for every kind of areas and query, under one that says what the numbers are."""
-    if areas:
-        spines = " | ".join(areas[0].errors)
-        yield f"Standard deviation of unbiased estimates of areas, by the tree that is the spine ({spines}; the first is the configuration's):"
-    for one in areas:
+    if extras.areas:
+        spines = " | ".join(extras.areas[0].errors)
+        lines.append(
+            f"Standard deviation of unbiased estimates of areas, by the tree that is the spine ({spines}; the first is the configuration's):"
+        )
+    for one in extras.areas:
         errors = " | ".join(f"{upper(error, 2):.2f}" for error in one.errors.values())
-        yield f"  {one.histogram}.{one.query}, {one.areas:,} {one.kind}: {errors}"
+        lines.append(f"  {one.histogram}.{one.query}, {one.areas:,} {one.kind}: {errors}")
+    return tuple(lines)
 
 
 def extras_record(extras: Extras) -> dict[str, Any]:

@@ -188,7 +188,11 @@ def _facts_of(
         if query.table == "stage2":
             smallest, sums = published_from(config, level, query), _person_sums()
     else:
-        sums = _household_sums(query.table)
+        sums = {
+            shell.table: {cell.code: len(cell.members) for cell in shell.cells if len(cell.members) > 1}
+            for shell in tables_of("safetab-h").table(query.table).shells.values()
+            if len(shell.cells) > shell.basis
+        }
 
     base = QueryFacts(
         table=query.table,
@@ -230,15 +234,6 @@ def _person_sums() -> dict[str, dict[str, int]]:
             if cell.ages is None
         },
     }
-
-
-def _household_sums(key: str) -> dict[str, dict[str, int]]:
-    """How many measured cells are summed in the other written cells, by table and cell."""
-    sums = {
-        shell.table: {cell.code: len(cell.members) for cell in shell.cells if len(cell.members) > 1}
-        for shell in tables_of("safetab-h").table(key).shells.values()
-    }
-    return {table: cells for table, cells in sums.items() if cells}
 
 
 def budgets_for_margins(

@@ -205,9 +205,11 @@ def _details(estimates: GroupEstimates, table: GroupTable, confidence: Fraction)
     for stat_level, shell in table.shells.items():
         for detailed_only in (False, True):
             inside = (estimates.stat_level == stat_level) & (only == detailed_only)
-            noise = _usual_noise(estimates, inside)
-            if noise is None:
+            own = inside & ~estimates.shared  # those made equal to other areas have noise of their own
+            counts = np.bincount(estimates.noise[own if own.any() else inside], minlength=1)
+            if not counts.any():
                 continue
+            noise = estimates.noises[int(np.argmax(counts))]  # that most groups have
             yield {
                 "stat_level": stat_level,
                 "detailed_only": detailed_only,
@@ -219,13 +221,6 @@ def _details(estimates: GroupEstimates, table: GroupTable, confidence: Fraction)
                 "cell": _accuracy(noise, 1, confidence),
                 "total": _accuracy(noise, noise.cells, confidence),
             }
-
-
-def _usual_noise(estimates: GroupEstimates, inside: NDArray[np.bool_]) -> GroupNoise | None:
-    """The noise that most groups have; those made equal to other areas have their own."""
-    own = inside & ~estimates.shared
-    counts = np.bincount(estimates.noise[own if own.any() else inside], minlength=1)
-    return estimates.noises[int(np.argmax(counts))] if counts.any() else None
 
 
 def _accuracy(noise: GroupNoise, count: int, confidence: Fraction) -> dict[str, Any]:

@@ -527,10 +527,17 @@ def _columns(
     context: GroupContext,
     region_texts: Mapping[str, _Texts],
 ) -> dict[str, _Column]:
-    levels, confidence = order.levels, float(context.confidence)
+    levels, confidence, cells = order.levels, float(context.confidence), cells_of(layout)
+    ages = [cell.ages for _, cell in cells]
     names = [context.iterations.get(code, "") for code in order.codes.tolist()]
     return {
-        **_cell_columns(layout),
+        "table": _coded([layout.shells[level].table for level, _ in cells], _cell),
+        "stat_level": lambda rows: pa.array(np.array([level for level, _ in cells], np.int8)[rows.cell]),
+        "cell": _coded([cell.code for _, cell in cells], _cell),
+        "cell_label": _coded([cell.label for _, cell in cells], _cell),
+        "age_start": _looked_up([span[0] if span else None for span in ages], pa.int16(), _cell),
+        "age_end": _looked_up([span[1] if span else None for span in ages], pa.int16(), _cell),
+        "sex": _coded([cell.sex or None for _, cell in cells], _cell),
         **_accuracy_columns(order, layout, context.confidence),
         "product": _constant(context.tables.product),
         "level": _by_level(order, [one.level.name for one in levels]),
@@ -550,20 +557,6 @@ def _columns(
         ),
         "source": _by_level(order, [one.source for one in levels]),
         "private": lambda rows: pa.array(np.array([one.private for one in levels])[order.level[rows.group]]),
-    }
-
-
-def _cell_columns(layout: GroupLayout) -> dict[str, _Column]:
-    cells = cells_of(layout)
-    ages = [cell.ages for _, cell in cells]
-    return {
-        "table": _coded([layout.shells[level].table for level, _ in cells], _cell),
-        "stat_level": lambda rows: pa.array(np.array([level for level, _ in cells], np.int8)[rows.cell]),
-        "cell": _coded([cell.code for _, cell in cells], _cell),
-        "cell_label": _coded([cell.label for _, cell in cells], _cell),
-        "age_start": _looked_up([span[0] if span else None for span in ages], pa.int16(), _cell),
-        "age_end": _looked_up([span[1] if span else None for span in ages], pa.int16(), _cell),
-        "sex": _coded([cell.sex or None for _, cell in cells], _cell),
     }
 
 

@@ -164,16 +164,6 @@ _LINE: Final = re.compile(
 )
 
 
-def is_short_form(lines: list[str]) -> bool:
-    """Whether the lines of a map file, header first, are of the short form: some line has a list or a range.
-
-    Example:
-        >>> is_short_form(["ITERATION_CODE|RACE_ETH_CODE", "1002|1010"]), is_short_form(["A|B", "2|1010, 1020:1030"])
-        (False, True)
-    """
-    return any("," in line or ":" in line for line in lines[1:])
-
-
 def expand_short_form(
     lines: Iterable[str], known: Collection[int], where: str
 ) -> tuple[tuple[str, str], ...]:
@@ -286,7 +276,8 @@ _shipped_universe = cache(load_universe)  # nothing changes it
 def _read_map(path: Path, known: dict[int, str], findings: CodeFindings) -> Table:
     unread = CodeFindings()
     lines = read_lines(path, unread)
-    if lines is None or not is_short_form(lines):
+    # in the short form some line has a list or a range
+    if lines is None or not any("," in line or ":" in line for line in lines[1:]):
         return read_table(path, _MAP, findings)
     try:
         return Table(path.name, expand_short_form(lines[1:], known, path.name))
