@@ -8,8 +8,7 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 
-from censafe.attack.defenses.permutation import deranged
-from censafe.attack.defenses.permutation_loss import permutation_loss
+from censafe.attack.defenses.permutation import deranged, permutation_loss
 
 RATES = [Fraction(1, 20), Fraction(1, 2), Fraction(7, 10)]
 

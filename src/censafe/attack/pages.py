@@ -146,10 +146,9 @@ def _precision(rates: Rows, words: ComparisonWords) -> Exhibit:
         "guess the most frequent": [modal[name]["precision"] for name in texts],
     }
     lines = [
-        [text, f"{own[name]['records']:,}", *(number_text(own[name][one]) for one in ("putative_percent", "confirmed_percent", "precision")),
-         number_text(guess[name]["precision"]), number_text(modal[name]["precision"])]
+        [*_attack_line(text, own[name]), *(number_text(one[name]["precision"]) for one in (guess, modal))]
         for name, text in texts.items()
-    ]  # fmt: skip
+    ]
     figure = attack_bars(list(texts.values()), series, "right among the matched, percent")
     return exhibit(f"{words.prefix}reconstruction.precision", figure=figure, rows=lines, **_texts(words))
 
@@ -219,16 +218,17 @@ def _noisy(rates: Rows) -> Exhibit:
     for attacker in dict.fromkeys(row["attacker"] for row in rates):
         own = rates_by(rates, attacker, RECONSTRUCTION)
         guess = rates_by(rates, attacker, GUESSER)
-        lines = [[*_attack_line(name, own), number_text(guess[name]["precision"])] for name in own]
+        lines = [
+            [*_attack_line(_WORDS[name], own[name]), number_text(guess[name]["precision"])] for name in own
+        ]
         sections.append((f"{attacker} attacker", lines))
     return exhibit("reconstruction.attackers", sections=sections)
 
 
-def _attack_line(population: str, rates: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _attack_line(population: str, row: Mapping[str, Any]) -> list[str]:
     """A population in words, its records, and what the attack reaches of them."""
-    row = rates[population]
     shares = (number_text(row[name]) for name in ("putative_percent", "confirmed_percent", "precision"))
-    return [_WORDS[population], f"{row['records']:,}", *shares]
+    return [population, f"{row['records']:,}", *shares]
 
 
 _PALETTE = (
@@ -336,7 +336,8 @@ def frontier_exhibit(defenses: Sequence[_Row], words: ComparisonWords = CENSUS_W
         for row in rows
     ]  # fmt: skip
     partly = f" {_PARTIAL}: publishes race, origin and voting age only; its error is that of these counts, and it is not compared with the others."
-    panels = {f"Counts of {_plural(level, words)}": f"error_{level}" for level in words.levels[1::-1]}
+    titles = "Counts of {}s" if words.census else "Counts of the level {}"
+    panels = {titles.format(level): f"error_{level}" for level in words.levels[1::-1]}
     columns = (
         "defense",
         f"error, {words.area}",
@@ -349,11 +350,6 @@ def frontier_exhibit(defenses: Sequence[_Row], words: ComparisonWords = CENSUS_W
     return exhibit(
         f"{words.prefix}attack.frontier", figure=_figure(rows, panels), columns=columns, rows=lines, partial=partly if partial else "", **_texts(words)
     )  # fmt: skip
-
-
-def _plural(level: str, words: ComparisonWords) -> str:
-    """Areas of a level in the title of a panel."""
-    return f"{level}s" if words.census else f"the level {level}"
 
 
 def _texts(words: ComparisonWords) -> dict[str, Any]:
@@ -515,6 +511,7 @@ def comparison_page(folder: Path) -> Page:
     ]
     if (folder / "variability.csv").exists():
         exhibits.append(_certainty(read_frame(folder, "variability", _TEXTS).to_pylist(), defenses, words))
+    promises = [[row["defense"], row["does"], row["keeps"], row["claim"] or "none"] for row in defenses]
     return Page(
         title="Which defense hides whom, and at what price?",
         kicker="Defenses compared",
@@ -524,7 +521,11 @@ def comparison_page(folder: Path) -> Page:
             ("Most at risk", f"{defenses[0]['persons_at_risk']:,}", _at_risk(words)),
             ("Defenses", str(document["defenses"]), "and exact tables beside them"),
         ],
-        exhibits=[*exhibits, _alone(frames["uniques"], words), _promises(defenses, words)],
+        exhibits=[
+            *exhibits,
+            _alone(frames["uniques"], words),
+            exhibit(f"{words.prefix}attack.promises", rows=promises, **_texts(words)),
+        ],
         settings=[("Records", document["data"]), ("Seed", str(document["seed"])), ("Tables attacked", ", ".join(document["tables"]))],
     )  # fmt: skip
 
@@ -626,20 +627,15 @@ def _who(rates: Rows, defenses: Rows, words: ComparisonWords) -> Exhibit:
         for name in names
     ]
     short = ("everybody", "differ", "differ, alone")
-    people = (f"{text}: {own[_EXACT, one]['records']:,} persons" for one, text in populations.items())
+    text = "; ".join(f"{text}: {own[_EXACT, one]['records']:,} persons" for one, text in populations.items())
     return exhibit(
         f"{words.prefix}attack.who",
         figure=attack_bars(names, series, "right among the matched, percent"),
         columns=("data", *(f"{one}: {column}" for one in short for column in ("found", "right"))),
         rows=lines,
-        populations=_sentence("; ".join(people)),
+        populations=text[:1].upper() + text[1:],  # names within it stay as they are
         **_texts(words),
     )
-
-
-def _sentence(text: str) -> str:
-    """Text that begins with a capital; names within it stay as they are."""
-    return text[:1].upper() + text[1:]
 
 
 def _comparison_sizes(agreement: Rows, defenses: Rows, words: ComparisonWords) -> Exhibit:
@@ -708,8 +704,3 @@ def _alone(uniques: Rows, words: ComparisonWords, page: str = "attack") -> Exhib
         if row["persons"]
     ]
     return exhibit(f"{words.prefix}{page}.alone", rows=lines, **_texts(words))
-
-
-def _promises(defenses: Rows, words: ComparisonWords) -> Exhibit:
-    lines = [[row["defense"], row["does"], row["keeps"], row["claim"] or "none"] for row in defenses]
-    return exhibit(f"{words.prefix}attack.promises", rows=lines, **_texts(words))

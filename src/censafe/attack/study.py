@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import combinations
@@ -93,7 +93,8 @@ class ConflictFinder:
         Source: attack.md 12.
         """
         solver = PartSolver(self.seconds)
-        for names in self._choices():
+        tables = list(dict.fromkeys(self.workload.names))
+        for names in (*combinations(tables, 1), *combinations(tables, 2)):
             lines, order = self._order(names)
             problem = BlockProblem.of(order, low[lines], high[lines])
             if not problem.feasible or any(
@@ -101,11 +102,6 @@ class ConflictFinder:
             ):
                 return " and ".join(names)
         return _MANY
-
-    def _choices(self) -> Iterator[tuple[str, ...]]:
-        tables = list(dict.fromkeys(self.workload.names))
-        for number in (1, 2):
-            yield from combinations(tables, number)
 
     def _order(self, names: tuple[str, ...]) -> tuple[_Ints, IncidenceOrder]:
         if names not in self._orders:

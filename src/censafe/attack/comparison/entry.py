@@ -16,14 +16,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from censafe.attack.comparison.files import read_reconstruction, write_published, write_reconstruction
-from censafe.attack.comparison.keys import VOTING_AGE_KEYS, AttackKeys, by_voting_age, redistricting_lines
 from censafe.attack.comparison.published import (
+    VOTING_AGE_KEYS,
+    AttackKeys,
     LevelTables,
     LineErrors,
     PublishedData,
+    by_voting_age,
     changed_data,
     data_of_people,
     perturbed_data,
+    redistricting_lines,
     swapped_data,
     table_errors,
 )

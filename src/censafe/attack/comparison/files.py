@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.attack.comparison.published import LevelTables, PublishedData
-from censafe.attack.defenses.intervals import NO_VALUE, TableIntervals
+from censafe.attack.defenses.named import NO_VALUE, TableIntervals
 from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.attack.reconstruction.solve import Reconstruction
 from censafe.attack.results import reconstruction_frame, variability_frame

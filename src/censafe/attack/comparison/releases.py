@@ -12,8 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from censafe.attack.comparison.files import read_tables
-from censafe.attack.comparison.keys import VOTING_AGE_KEYS, redistricting_lines
-from censafe.attack.comparison.published import PublishedData, data_of_people
+from censafe.attack.comparison.published import (
+    VOTING_AGE_KEYS,
+    PublishedData,
+    data_of_people,
+    redistricting_lines,
+)
 from censafe.attack.people import TABLE_LEVELS
 from censafe.attack.reading import read_people, read_voting_age
 from censafe.attack.tables import Workload

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from censafe.attack.defenses.intervals import TableIntervals
+from censafe.attack.defenses.named import TableIntervals
 from censafe.errors import ConfigError
 
 _Ints = NDArray[np.int64]

@@ -13,16 +13,62 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.attack.defenses.households import Records
-from censafe.attack.defenses.intervals import TableIntervals
-from censafe.attack.defenses.points import BlockPoints
 from censafe.attack.defenses.recoding import MergedAreas, MergedCategories
+from censafe.attack.defenses.targeted import BlockPoints
 from censafe.attack.people import AREA_DIGITS, People
+from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.attack.tables import CountedLines
 from censafe.errors import ConfigError, UsageError
 from censafe.model.entries import nearest
 from censafe.model.parsing import parse_integer, parse_number
 
 _Ints = NDArray[np.int64]
+NO_VALUE: Final = -1
+"""Published value of a count that is not published."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableIntervals:
+    """Counts of areas, as published.
+
+    Args:
+        low: least count that agrees with what is published, shape (areas, lines).
+        high: greatest one, ``NO_LIMIT`` where there is none, shape (areas, lines).
+        value: printed, ``NO_VALUE`` where nothing is, shape (areas, lines).
+    """
+
+    low: _Ints = field(repr=False)
+    high: _Ints = field(repr=False)
+    value: _Ints = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.low.shape == self.high.shape == self.value.shape:
+            raise ValueError("the ends of the intervals and the values must have one shape")
+        if (self.low > self.high).any() or (self.low < 0).any():
+            raise ValueError("intervals must not be empty, and counts are not negative")
+
+    @staticmethod
+    def exact(counts: _Ints) -> TableIntervals:
+        """Every count as it is."""
+        return TableIntervals(counts, counts, counts)
+
+    @property
+    def published(self) -> NDArray[np.bool_]:
+        """Where there is a value, shape (areas, lines)."""
+        return self.value != NO_VALUE
+
+    def without(self, hidden: NDArray[np.bool_]) -> TableIntervals:
+        """The same where some counts are not published.
+
+        Example:
+            >>> TableIntervals.exact(np.array([[3, 4]])).without(np.array([[True, False]])).value.tolist()
+            [[-1, 4]]
+        """
+        return TableIntervals(
+            np.where(hidden, 0, self.low),
+            np.where(hidden, NO_LIMIT, self.high),
+            np.where(hidden, NO_VALUE, self.value),
+        )
 
 
 @dataclass(frozen=True, eq=False)

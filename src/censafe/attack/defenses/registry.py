@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.attack.defenses.cell_key import CellKeyLaw, perturb_by_cell_key, record_keys, sums_of_keys
-from censafe.attack.defenses.complementary import require_threshold, suppress_under_threshold
 from censafe.attack.defenses.households import Records, SwappedPeople
-from censafe.attack.defenses.intervals import TableIntervals
 from censafe.attack.defenses.named import (
     CENSUS_AREAS,
     AreaWords,
@@ -21,10 +19,9 @@ from censafe.attack.defenses.named import (
     Defense,
     DefenseOptions,
     TableAreas,
+    TableIntervals,
 )
-from censafe.attack.defenses.permutation import swap_by_permutation
-from censafe.attack.defenses.permutation_loss import permutation_loss
-from censafe.attack.defenses.points import BlockPoints
+from censafe.attack.defenses.permutation import permutation_loss, swap_by_permutation
 from censafe.attack.defenses.recoding import (
     MergedCategories,
     age_bands,
@@ -40,9 +37,14 @@ from censafe.attack.defenses.rounding import (
     withhold_small_areas,
     withhold_small_tables,
 )
-from censafe.attack.defenses.suppression import shares_suppressed, suppress_1980
+from censafe.attack.defenses.suppression import (
+    require_threshold,
+    shares_suppressed,
+    suppress_1980,
+    suppress_under_threshold,
+)
 from censafe.attack.defenses.swapping import SWAP_SETTINGS, SwapSetting, swap_households
-from censafe.attack.defenses.targeted import TargetedSetting, swap_targeted
+from censafe.attack.defenses.targeted import BlockPoints, TargetedSetting, swap_targeted
 from censafe.attack.people import People
 from censafe.attack.tables import TypeSpace
 from censafe.errors import ConfigError, UsageError

@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.attack.defenses.intervals import TableIntervals
-from censafe.attack.defenses.named import TableAreas
+from censafe.attack.defenses.named import TableAreas, TableIntervals
 from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.errors import ConfigError
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from censafe.attack.comparison.entry import DefenseStudy, compared, comparison_identity, require_defenses
 from censafe.attack.comparison.files import places_of_lines, read_tables
-from censafe.attack.comparison.keys import AttackKeys
 from censafe.attack.comparison.published import (
+    AttackKeys,
     PublishedData,
     data_of_people,
     perturbed_data,
@@ -24,8 +24,7 @@ from censafe.attack.comparison.published import (
 )
 from censafe.attack.comparison.releases import run_topdown
 from censafe.attack.defenses.households import Households
-from censafe.attack.defenses.intervals import NO_VALUE
-from censafe.attack.defenses.named import AreaWords, Defense
+from censafe.attack.defenses.named import NO_VALUE, AreaWords, Defense
 from censafe.attack.defenses.registry import parse_defense
 from censafe.attack.matching import exact_attacker
 from censafe.attack.own.reading import AttackNames, OwnSchema, areas_of_codes, read_own_records

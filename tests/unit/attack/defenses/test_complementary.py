@@ -5,14 +5,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from censafe.attack.defenses.complementary import (
+from censafe.attack.defenses.named import TableAreas
+from censafe.attack.defenses.suppression import (
     NO_TYPE,
     CellMove,
     TypeRows,
     suppress_under_threshold,
     withheld_lines,
 )
-from censafe.attack.defenses.named import TableAreas
 from censafe.attack.people import People
 from censafe.attack.tables import Workload, line_tables, tabulate_lines
 from support.block_tables import block_workload

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from censafe.attack.defenses.households import Households
-from censafe.attack.defenses.permutation import deranged, swap_by_permutation
-from censafe.attack.defenses.permutation_loss import permutation_loss
+from censafe.attack.defenses.permutation import deranged, permutation_loss, swap_by_permutation
 from censafe.attack.defenses.registry import parse_defense
 from censafe.attack.people import AREA_DIGITS, People, area_of_blocks
 from censafe.errors import ConfigError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from censafe.attack.defenses.permutation_loss import largest_log_ratio, permutation_loss
+from censafe.attack.defenses.permutation import largest_log_ratio, permutation_loss
 from censafe.errors import ConfigError
 
 TABLE = """

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from censafe.attack.defenses.households import Households
-from censafe.attack.defenses.points import BlockPoints
-from censafe.attack.defenses.targeted import TargetedSetting, household_risk, swap_targeted
+from censafe.attack.defenses.targeted import BlockPoints, TargetedSetting, household_risk, swap_targeted
 from censafe.attack.people import ADULT, People, area_of_blocks
 from censafe.errors import ConfigError, DataError
 from support.swapping import drawn_people, within
