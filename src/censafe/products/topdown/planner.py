@@ -139,7 +139,24 @@ def named_answers(config: TopdownConfig, name: str, *, combined: bool) -> tuple[
     """
     if config.definition is not Definition.ZCDP:
         raise ConfigError("targets are turned into budgets under rho only, not under epsilon")
-    histogram, query, level = _resolve(config, name)
+    path, slash, level = name.rpartition("/")
+    word, dot, text = path.partition(".")
+    histograms = {histogram.name: histogram for histogram in config.histograms}
+    levels = [one.name for one in config.run_levels]
+    if not slash or not dot or word not in histograms:
+        raise ConfigError(
+            f"{name!r}: write HISTOGRAM.QUERY/LEVEL with a histogram among {', '.join(histograms)}, "
+            f"for example {next(iter(budgets_of(config)))}"
+        )
+    if level not in levels:
+        raise ConfigError(
+            f"{name!r}: the run has no level {level!r}; its levels are {', '.join(levels)}.{nearest(level, levels)}"
+        )
+    histogram = histograms[word]
+    try:
+        query = histogram.schema.query(text)
+    except (ValueError, KeyError) as problem:
+        raise ConfigError(f"{name!r}: {problem}") from None
     written = f"{histogram.name}.{query.name}/{level}"
     if not combined:
         measured = (
@@ -200,26 +217,6 @@ def overrides(config: TopdownConfig, budgets: Mapping[str, Fraction]) -> dict[st
                     value / cost if cost else value
                 )
     return settings
-
-
-def _resolve(config: TopdownConfig, name: str) -> tuple[MeasuredHistogram, CellQuery, str]:
-    path, slash, level = name.rpartition("/")
-    word, dot, text = path.partition(".")
-    histograms = {histogram.name: histogram for histogram in config.histograms}
-    levels = [one.name for one in config.run_levels]
-    if not slash or not dot or word not in histograms:
-        raise ConfigError(
-            f"{name!r}: write HISTOGRAM.QUERY/LEVEL with a histogram among {', '.join(histograms)}, "
-            f"for example {next(iter(budgets_of(config)))}"
-        )
-    if level not in levels:
-        raise ConfigError(
-            f"{name!r}: the run has no level {level!r}; its levels are {', '.join(levels)}.{nearest(level, levels)}"
-        )
-    try:
-        return histograms[word], histograms[word].schema.query(text), level
-    except (ValueError, KeyError) as problem:
-        raise ConfigError(f"{name!r}: {problem}") from None
 
 
 def _terms(

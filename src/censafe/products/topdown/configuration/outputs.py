@@ -253,18 +253,31 @@ def check_outputs(
     document: Document, histograms: Sequence[MeasuredHistogram], levels: Sequence[GeoLevel]
 ) -> tuple[tuple[MeasuredHistogram, ...], dict[str, MicrodataLayout]]:
     """The histograms with what the configuration publishes of them, and its layouts of microdata by name."""
-    layouts = _own_layouts(document, histograms)
-    entries = check_entry(
-        document.values.get("outputs", {}),
-        "outputs",
-        tuple(named_table(document, "histograms")),
-        document,
-    )
-    lowest = levels[-1].prefix if levels else None
+    own = {one.schema.name: one.schema for one in histograms}
+    layouts = {}
+    for name, entry in named_table(document, "microdata").items():
+        try:
+            layouts[name] = microdata_layout(name, _plain(entry), own)
+        except ConfigError as error:
+            document.add("microdata", str(error))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            document.add(
+                f"microdata.{name}",
+                "it is not written like the layouts of data/microdata.toml, which say what a column has",
+            )
+    for name, layout in layouts.items():
+        for column in layout.columns:
+            if not all(code.isdigit() and code.isascii() for code in column.codes):
+                document.add(
+                    f"microdata.{name}, {column.name}",
+                    "give codes of digits: rows are compared with their histogram by them",
+                )
+    names = tuple(named_table(document, "histograms"))
+    entries = check_entry(document.values.get("outputs", {}), "outputs", names, document)
+    lowest = (levels[-1].prefix if levels else None) or 0
     updated = [
         replace(
-            histogram,
-            outputs=_own_outputs(histogram, entries[histogram.name], layouts, lowest or 0, document),
+            histogram, outputs=_own_outputs(histogram, entries[histogram.name], layouts, lowest, document)
         )
         if histogram.name in entries
         else histogram
@@ -287,30 +300,6 @@ def check_own_tables(document: Document, histograms: Sequence[MeasuredHistogram]
         except ConfigError as error:
             document.add(f"tables.{name}", str(error))
     return tables
-
-
-def _own_layouts(document: Document, histograms: Sequence[MeasuredHistogram]) -> dict[str, MicrodataLayout]:
-    """Layouts of microdata of the configuration, by name."""
-    own = {one.schema.name: one.schema for one in histograms}
-    layouts = {}
-    for name, entry in named_table(document, "microdata").items():
-        try:
-            layouts[name] = microdata_layout(name, _plain(entry), own)
-        except ConfigError as error:
-            document.add("microdata", str(error))
-        except (AttributeError, KeyError, TypeError, ValueError):
-            document.add(
-                f"microdata.{name}",
-                "it is not written like the layouts of data/microdata.toml, which say what a column has",
-            )
-    for name, layout in layouts.items():
-        for column in layout.columns:
-            if not all(code.isdigit() and code.isascii() for code in column.codes):
-                document.add(
-                    f"microdata.{name}, {column.name}",
-                    "give codes of digits: rows are compared with their histogram by them",
-                )
-    return layouts
 
 
 def _plain(raw: Any) -> Any:

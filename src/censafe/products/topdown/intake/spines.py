@@ -121,7 +121,12 @@ def spine_document(config: TopdownConfig, run: RunSpine, areas: BlockAreas | Non
     if run.notes:
         document["notes"] = list(run.notes)
     if areas is not None:
-        document["places"] = _places(run, areas)
+        entity = np.where(areas.place == NO_PLACE, -1, areas.codes // _STATE * _PLACES + areas.place)
+        document["places"] = {  # mean distances of them from both trees
+            "places": len(np.unique(entity[entity >= 0])),
+            "mean_distance": _mean(entity_distances(run.spine, run.in_order(entity))[1]),
+            "mean_distance_standard": _mean(entity_distances(run.standard, entity)[1]),
+        }
     return document
 
 
@@ -226,16 +231,6 @@ def spine_remarks(config: TopdownConfig, run: RunSpine, areas: BlockAreas | None
             "up to the total exactly, which was checked for every block."
         )
     return tuple(remarks)
-
-
-def _places(run: RunSpine, areas: BlockAreas) -> dict[str, Any]:
-    """Mean distances of the places from the tree of the run and from the standard one."""
-    entity = np.where(areas.place == NO_PLACE, -1, areas.codes // _STATE * _PLACES + areas.place)
-    return {
-        "places": len(np.unique(entity[entity >= 0])),
-        "mean_distance": _mean(entity_distances(run.spine, run.in_order(entity))[1]),
-        "mean_distance_standard": _mean(entity_distances(run.standard, entity)[1]),
-    }
 
 
 def _mean(values: NDArray[np.int64]) -> float:
