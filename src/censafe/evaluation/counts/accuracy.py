@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -398,20 +398,6 @@ _BINS: Final = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class Reliability:
-    """Answer and evidence.
-
-    Args:
-        answer: smallest bin such that it and all larger ones are reliable, such as ``200-249``; empty when there is none.
-        bins: columns run_id, level, area_class, bin_low, bin, n_areas, n_reliable, share; bins without areas are left out.
-    """
-
-    answer: str
-    answer_alone: str
-    bins: pa.Table = field(repr=False)
-
-
 def reliability(
     pair: Pair,
     areas: ComparedAreas,
@@ -420,8 +406,12 @@ def reliability(
     run: int = 0,
     tolerance: Tolerance = _USUAL,
     bin_width: int = 50,
-) -> Reliability:
+) -> tuple[str, str, pa.Table]:
     """The smallest population bin in which enough areas have the share of their largest group close to the true one.
+
+    Returns:
+        The smallest bin such that it and all larger ones are reliable, such as ``200-249``, and the smallest that is reliable itself, empty
+        when there is none; and columns run_id, level, area_class, bin_low, bin, n_areas, n_reliable, share of the bins with areas.
 
     Source: Wright & Irimata (SSS 2021-02).
     """
@@ -448,12 +438,11 @@ def reliability(
         }
         for place in filled
     ]
-    first, alone = (filled[chosen][:1].tolist() for chosen in (lasting, enough))
-    return Reliability(
-        answer=_name(first[0], bin_width) if first else "",
-        answer_alone=_name(alone[0], bin_width) if alone else "",
-        bins=pa.Table.from_pylist(rows, schema=_BINS),
+    first, alone = (
+        "".join(_name(place, bin_width) for place in filled[chosen][:1].tolist())
+        for chosen in (lasting, enough)
     )
+    return first, alone, pa.Table.from_pylist(rows, schema=_BINS)
 
 
 def _name(place: int, width: int) -> str:

@@ -153,16 +153,15 @@ def reliability_frames(scope: Scope) -> Frames:
     bins = []
     for areas in scope.lists[1:]:
         for run, published in enumerate(scope.pair.runs):
-            result = reliability(scope.pair, areas, scope.groups, run=run, tolerance=tolerance)
-            about = {"run_id": published.run_id, "level": areas.level, "area_class": areas.area_class}
-            answers.append(
-                {**about, "answer": result.answer or "none", "answer_alone": result.answer_alone or "none"}
+            answer, alone, counted = reliability(
+                scope.pair, areas, scope.groups, run=run, tolerance=tolerance
             )
-            bins.append(result.bins)
+            about = {"run_id": published.run_id, "level": areas.level, "area_class": areas.area_class}
+            answers.append({**about, "answer": answer or "none", "answer_alone": alone or "none"})
+            bins.append(counted)
     if not answers:
         return {}
-    columns = {name: [row[name] for row in answers] for name in answers[0]}
-    return {"reliability": pa.table(columns), "reliability_bins": stacked(bins)}
+    return {"reliability": pa.Table.from_pylist(answers), "reliability_bins": stacked(bins)}
 
 
 def left_out_frames(scope: Scope) -> Frames:

@@ -159,6 +159,11 @@ def _medians_apart(side: Side, _: Side) -> Masks:
     return np.asarray(enough), np.asarray(enough & (apart >= _APART))
 
 
+def _total_differs(side: Side, true: Side) -> Masks:
+    differs = np.asarray(side.of() != true.of())
+    return np.ones(len(differs), np.bool_), differs
+
+
 def _condition(entry: Mapping[str, Any]) -> Condition:
     """A condition from an entry of conditions.toml; what it needs is in the order of its keys, households first."""
     compared = {key: tuple(map(Comparison.of, entry.get(key, ()))) for key in ("universe", "any", "all")}
@@ -195,15 +200,14 @@ CONDITIONS: Final[Mapping[str, Condition]] = {
         tuple(SummaryRequest("person", (sex, age)) for sex in ("male", "female") for age in YEARS),
         _medians_apart,
     ),
+    "total-differs": Condition((SummaryRequest(),), _total_differs),
 }
 
 
 COUNTED: Final = "counted"
 UNMEASURED: Final = "not in this product"
 NOT_MEASURED: Final = "not asked of the lowest level"
-_DIFFERS: Final = "total-differs"
 _MANY: Final = 62  # counts of one kind that are not constrained by those of others
-_TOTAL: Final = SummaryRequest()
 _GROUPS: Final = (
     "white alone", "black alone", "aian alone", "asian alone", "nhopi alone", "sor alone", "two or more races", "hispanic",
     "not hispanic white alone",
@@ -311,7 +315,7 @@ def _of_list(
         terms = (group,) if group else ()
         sides = {name: Side(own, terms, known) for name, own in sources.sides(counts, requests).items()}
         for run_id, side in sides.items():
-            universe, met = _test(inconsistency, side, sides[TRUTH])
+            universe, met = CONDITIONS[inconsistency.name].test(side, sides[TRUTH])
             for strata in classes:
                 for at, name in enumerate(strata.names):
                     inside = strata.of_area == at
@@ -320,20 +324,8 @@ def _of_list(
                         yield _row(inconsistency, group, areas, name, run_id, numbers)
 
 
-def _test(
-    inconsistency: Inconsistency, side: Side, true: Side
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Areas concerned, and those among them of which it is true."""
-    if inconsistency.name == _DIFFERS:
-        differs = np.asarray(side.of() != true.of())
-        return np.ones(len(differs), np.bool_), differs
-    return CONDITIONS[inconsistency.name].test(side, true)
-
-
 def _requests(inconsistency: Inconsistency, group: str) -> tuple[SummaryRequest, ...]:
     """What is counted for a kind."""
-    if inconsistency.name == _DIFFERS:
-        return (_TOTAL,)
     return CONDITIONS[inconsistency.name].requests((group,) if group else ())
 
 

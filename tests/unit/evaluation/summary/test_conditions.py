@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from censafe.evaluation.pairs.inconsistencies import CONDITIONS, YEARS, Side
+from censafe.evaluation.pairs.inconsistencies import CONDITIONS, INCONSISTENCIES, YEARS, Side
 from censafe.evaluation.summary.tables import SummaryRequest, shipped_book
 
 HAND: dict[str, tuple[dict[str, list[int]], list[bool], list[bool]]] = {
@@ -115,7 +115,7 @@ def test_known_facilities_replace_persons_in_quarters() -> None:
     assert CONDITIONS["everybody-under-18"].test(side, side)[0].tolist() == [False, True]
 
 
-def test_tables_name_every_condition_and_no_other() -> None:
+def test_tables_and_inconsistencies_name_every_condition_and_no_other() -> None:
     named = {
         name
         for table in shipped_book().tables
@@ -123,4 +123,4 @@ def test_tables_name_every_condition_and_no_other() -> None:
         if line.measure == "condition"
         for name in line.options
     }
-    assert set(CONDITIONS) == named
+    assert set(CONDITIONS) == named | {one.name for one in INCONSISTENCIES}
