@@ -33,6 +33,7 @@ from censafe.evaluation.topdown.evaluation import described
 from censafe.evaluation.topdown.noise_alone import (
     DELTA,
     Budget,
+    budget_of,
     evaluate_noise,
     keep_configuration,
     noise_of_level,
@@ -259,15 +260,6 @@ _METRICS: Final = (
 _GROUPS: Final = 50
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One budget, or one sampling rate."""
-
-    method: str
-    value: float
-    loss: Fraction | None = None
-
-
 _Parts = dict[str, list[Any]]
 """Parts of the frames of a sweep by the names of their files: rows of the full table, and tables of the others."""
 
@@ -296,13 +288,14 @@ def loss_of_epsilon(definition: Definition, epsilon: Fraction) -> Fraction:
 def measure_setting(
     frames: _Parts,
     population: EvaluatedPopulation,
-    setting: Setting,
+    setting: Budget | float,
     runs: Sequence[PublishedRun],
     *,
     detail: bool,
     seed: int,
 ) -> None:
-    """Add the rows of one setting to the frames."""
+    """Add the rows of one budget, or of one sampling rate in percent, to the frames."""
+    budget = setting if isinstance(setting, Budget) else None
     histogram = population.main
     pair = population.pairs[histogram.name].with_runs(runs)
     named = characteristics(histogram.schema)
@@ -319,19 +312,19 @@ def measure_setting(
                 metrics = {row["metric"]: row for row in long if len(cells) == 1 or row["run_id"] == POOLED}
                 # the same estimator applied to the level's own noise, before anything is fitted
                 noise: Mapping[str, float] = {}
-                if setting.loss is not None and not math.isinf(own["value"]):
+                if budget is not None and not math.isinf(own["value"]):
                     number = int(metrics["n_cells"]["value"])
-                    estimates = noise_of_level(population.config, setting.loss, level, query, number)
+                    estimates = noise_of_level(population.config, budget.loss, level, query, number)
                     noise = estimates.get((own["estimator"], own["statistic"]), {})
                 frames["full_table"].append(
                     {
-                        "method": setting.method,
+                        "method": "srs" if budget is None else "topdown",
                         "stat": stat,
                         "level": level,
                         "mode": mode,
-                        "epsilon": setting.value if setting.method == "topdown" else None,
-                        "sample_pct": setting.value if setting.method == "srs" else None,
-                        "loss": None if setting.loss is None else float(setting.loss),
+                        "epsilon": None if budget is None else budget.epsilon,
+                        "sample_pct": setting if budget is None else None,
+                        "loss": None if budget is None else float(budget.loss),
                         "n_areas": len(cells[0].areas),
                         "n_runs": len(cells),
                         **{name: float(metrics[name]["value"]) for name in _METRICS},
@@ -346,16 +339,16 @@ def measure_setting(
                         "noise_epl": noise.get("mean"),
                     }
                 )
-    if setting.method == "topdown":
-        _bias(frames, population, pair, setting, detail=detail)
-    if detail or setting.method == "srs":
+    if budget is not None:
+        _bias(frames, population, pair, budget, detail=detail)
+    if detail or budget is None:
         cells = match_runs(pair, level_areas(pair.spine, population.levels[-1]), stats["SC"])
         curve = epl_curve(pooled_residuals(cells, zeros="either"))
         frames["epl_curves"].append(_labeled(curve, setting))
 
 
 def _bias(
-    frames: _Parts, population: EvaluatedPopulation, pair: Pair, setting: Setting, *, detail: bool
+    frames: _Parts, population: EvaluatedPopulation, pair: Pair, budget: Budget, *, detail: bool
 ) -> None:
     attributes = characteristics(population.main.schema)[-1].query.split(" * ")
     if len(attributes) < 2:  # no cells of several attributes, whose empty ones the index counts
@@ -363,16 +356,17 @@ def _bias(
     for level in population.levels[1:]:
         areas = level_areas(pair.spine, level)
         for mode, _ in _MODES:
-            frames["bias"].append(_labeled(bias_by_homogeneity(pair, areas, attributes, mode=mode), setting))
+            frames["bias"].append(_labeled(bias_by_homogeneity(pair, areas, attributes, mode=mode), budget))
         if detail:
             residuals = residuals_by_homogeneity(pair, areas, attributes, mode="as_published")
-            frames["violins"].append(_labeled(residuals, setting))
+            frames["violins"].append(_labeled(residuals, budget))
 
 
-def _labeled(frame: pa.Table, setting: Setting) -> pa.Table:
+def _labeled(frame: pa.Table, setting: Budget | float) -> pa.Table:
     size = frame.num_rows
-    frame = frame.append_column("method", pa.array([setting.method] * size, pa.string()))
-    return frame.append_column("setting", pa.array([setting.value] * size, pa.float64()))
+    method, value = ("topdown", setting.epsilon) if isinstance(setting, Budget) else ("srs", setting)
+    frame = frame.append_column("method", pa.array([method] * size, pa.string()))
+    return frame.append_column("setting", pa.array([value] * size, pa.float64()))
 
 
 def table_one(full: pa.Table, level: str) -> pa.Table:
@@ -420,21 +414,20 @@ def evaluate_sweep(
     """Run TopDown several times at every budget, with simple random samples, and compare all with the truth."""
     population = source.open(reading)
     require_free(population.config, "a sweep over budgets")
-    settings = _settings(population, epsilons, losses)
+    budgets = _budgets(population.config.definition, epsilons, losses)
     if confidentiality is Confidentiality.PUBLIC:
-        budgets = [Budget(one.loss or Fraction(0), one.value) for one in settings]
         return evaluate_noise(population.config, population.areas, out, reading, budgets)
     with evaluation_folder(
         out, population.identity("topdown sweep", series.seed), confidentiality=confidentiality
     ) as folder:
-        requests = {one: series.requests(one.loss or Fraction(0)) for one in settings}
+        requests = {one: series.requests(one.loss) for one in budgets}
         all_runs = [request for group in requests.values() for request in group]
         place, observer = folder.measurements, reading.observer
         run_all(population, source, all_runs, place, workers=series.workers, observer=observer)
         main = population.main.name
         read = {
-            setting: partial(read_runs, population.pairs[main], main, group, place)
-            for setting, group in requests.items()
+            budget: partial(read_runs, population.pairs[main], main, group, place)
+            for budget, group in requests.items()
         }
         return _compared(out, population, _Study(read, series.runs, series.seed, confidentiality), reading)
 
@@ -451,13 +444,14 @@ def evaluate_published_sweep(
     """The same study on files that were published at several budgets, such as those of the 1940 demonstrations."""
     population = source.open(reading)
     require_free(population.config, "a sweep over budgets")
-    settings = {one.loss: one for one in _settings(population, tuple(published), ())}
+    definition = population.config.definition
+    budgets = {one.loss: one for one in _budgets(definition, tuple(published), ())}
     read = {}
     for epsilon, paths in sorted(published.items()):
-        setting = settings[loss_of_epsilon(population.config.definition, epsilon)]
-        runs = {f"{setting.value:g}/{number}": path for number, path in enumerate(paths, 1)}
+        budget = budgets[loss_of_epsilon(definition, epsilon)]
+        runs = {f"{budget.epsilon:g}/{number}": path for number, path in enumerate(paths, 1)}
         pair = population.pairs[population.main.name]
-        read[setting] = partial(read_published, population.config, population.main, pair, runs)
+        read[budget] = partial(read_published, population.config, population.main, pair, runs)
     names = ", ".join(f"{float(one):g}={path}" for one, paths in sorted(published.items()) for path in paths)
     identity = population.identity("topdown sweep of published files", seed) | {"published": names}
     with evaluation_folder(out, identity, confidentiality=confidentiality):
@@ -475,7 +469,7 @@ class _Study:
         runs: of a budget, or of the budget of most runs; as many samples are drawn at each rate.
     """
 
-    read: Mapping[Setting, Callable[[], Sequence[PublishedRun]]]
+    read: Mapping[Budget, Callable[[], Sequence[PublishedRun]]]
     runs: int
     seed: int
     confidentiality: Confidentiality
@@ -501,7 +495,7 @@ def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading
         )
     )
     tables["findings"] = pa.Table.from_pylist(statements)
-    losses = [one.loss or Fraction(0) for one in study.read]
+    losses = [one.loss for one in study.read]
     document = {
         "kind": "sweep",
         "runs": study.runs,
@@ -509,7 +503,7 @@ def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading
         "middle": middle,
         **described(population),
         "standing": study.confidentiality.value,
-        "epsilons": [one.value for one in study.read],
+        "epsilons": [one.epsilon for one in study.read],
         "losses": [float(one) for one in losses],
         "runs_of": counted,
         "published": study.published,
@@ -527,20 +521,13 @@ def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading
     )
 
 
-def _settings(
-    population: EvaluatedPopulation, epsilons: Sequence[Fraction], losses: Sequence[Fraction]
-) -> list[Setting]:
-    definition = population.config.definition
-    settings = {
-        loss_of_epsilon(definition, epsilon): Setting(
-            "topdown", float(epsilon), loss_of_epsilon(definition, epsilon)
-        )
-        for epsilon in epsilons
-    }
+def _budgets(
+    definition: Definition, epsilons: Sequence[Fraction], losses: Sequence[Fraction]
+) -> list[Budget]:
+    known = {loss_of_epsilon(definition, epsilon): float(epsilon) for epsilon in epsilons}
     for loss in losses:
-        value = float(loss) if definition is Definition.PURE else tight_epsilon(loss, DELTA)
-        settings.setdefault(loss, Setting("topdown", round(value, 4), loss))
-    return sorted(settings.values(), key=lambda one: one.value)
+        known.setdefault(loss, round(budget_of(definition, loss).epsilon, 4))
+    return sorted((Budget(*one) for one in known.items()), key=lambda one: one.epsilon)
 
 
 def _measure(
@@ -551,21 +538,20 @@ def _measure(
     sheets: list[FilledTable] = []
     counted: list[int] = []
     pair = population.pairs[population.main.name]
-    epsilons = [one.value for one in study.read]
+    epsilons = [one.epsilon for one in study.read]
     start = max(0, (len(epsilons) - 3) // 2)
     detailed = _DETAILED if set(_DETAILED) <= set(epsilons) else epsilons[start : start + 3]
-    for setting, read in study.read.items():
-        with reading.observer.stage(f"compare epsilon {setting.value:g}"):
+    for budget, read in study.read.items():
+        with reading.observer.stage(f"compare epsilon {budget.epsilon:g}"):
             runs = read()
-            detail = setting.value in detailed
-            measure_setting(frames, population, setting, runs, detail=detail, seed=study.seed)
-            sheets += budget_sheet(population, runs, f"epsilon {setting.value:g}")
+            detail = budget.epsilon in detailed
+            measure_setting(frames, population, budget, runs, detail=detail, seed=study.seed)
+            sheets += budget_sheet(population, runs, f"epsilon {budget.epsilon:g}")
             counted.append(len(runs))
     for rate in RATES:
         with reading.observer.stage("compare samples"):
             sampled = sample_runs(pair, Fraction(rate, 100), replicates=study.runs, seed=study.seed + rate)
-            sample = Setting("srs", float(rate))
-            measure_setting(frames, population, sample, sampled, detail=False, seed=study.seed)
+            measure_setting(frames, population, float(rate), sampled, detail=False, seed=study.seed)
     return frames, sheets, counted
 
 
