@@ -104,18 +104,13 @@ def read_report_rows(folder: Path, name: str, kind: type[_Row], texts: Sequence[
 
 def wide_metrics(long: pa.Table) -> pa.Table:
     """One row for each subject, one column for each metric, from a long frame; rows and columns in order of appearance."""
-    metrics = list(dict.fromkeys(long.column("metric").to_pylist()))
+    subject, metrics = (*_KEYS, "n_units", "n_runs"), dict.fromkeys(long.column("metric").to_pylist())
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in long.to_pylist():
         key = tuple(row[name] for name in _KEYS)
-        wide = rows.setdefault(
-            key, dict.fromkeys(metrics) | {"n_units": row["n_units"], "n_runs": row["n_runs"]}
-        )
+        wide = rows.setdefault(key, {name: row[name] for name in subject} | metrics)
         wide[row["metric"]] = row["value"]
-    columns: dict[str, list[Any]] = {name: [key[place] for key in rows] for place, name in enumerate(_KEYS)}
-    for name in ("n_units", "n_runs", *metrics):
-        columns[name] = [row[name] for row in rows.values()]
-    return pa.table(columns)
+    return pa.table({name: [row[name] for row in rows.values()] for name in (*subject, *metrics)})
 
 
 def side_by_side(
