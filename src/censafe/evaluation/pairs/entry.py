@@ -425,7 +425,7 @@ def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
         raise UsageError(
             "Tables take `by`, `count`, `unmatched_as_zero` and `mode` only; the other options are for histograms and need `configuration`."
         )
-    matched = match_tables(
+    cells, facts, notes = match_tables(
         request.truth,
         request.published,
         count=request.count,
@@ -435,10 +435,10 @@ def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
     suites, mode = request.suites, request.mode
     frames: Frames = {}
     if "accuracy" in suites:
-        long = stacked([accuracy([runs], mode=mode) for runs in matched.cells.values()])
+        long = stacked([accuracy([runs], mode=mode) for runs in cells.values()])
         frames |= {"metrics_long": long, "metrics_wide": wide_metrics(long)}
     if "epl" in suites:
-        losses = [epl_frame((runs,), mode, everything(len(runs.areas))) for runs in matched.cells.values()]
+        losses = [epl_frame((runs,), mode, everything(len(runs.areas))) for runs in cells.values()]
         frames["epl"] = stacked(losses)
         frames |= epl_noise_frames(frames["epl"])
     reason = "tables do not tell which of their counts are those of all groups of one area; give histograms of blocks with --config"
@@ -446,11 +446,11 @@ def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
     frames |= _left_out([(one, reason) for suite in suites for one in measures.get(suite, ())])
     document = {
         "kind": "pair",
-        "levels": list(matched.cells),
+        "levels": list(cells),
         "words": {"count": "count"},
         "runs": 1,
-        "facts": dict(matched.facts),
-        "notes": list(matched.notes),
+        "facts": facts,
+        "notes": notes,
         "mode": mode,
         "sources": dict(request.sources),
         "standing": request.confidentiality.value,

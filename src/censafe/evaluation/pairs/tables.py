@@ -292,19 +292,6 @@ _FRACTION: Final = "\\.[0-9]*[1-9]"
 _VINTAGE: Final = re.compile("(20|10)$")
 
 
-@dataclass(frozen=True, eq=False)
-class MatchedTables:
-    """CONFIDENTIAL. Two tables with the same keys, cut into levels.
-
-    Args:
-        facts: rows on one side only, which count as 0 on the other; and published rows without a count, which are withheld and left out on both.
-    """
-
-    cells: Mapping[str, MatchedCells] = field(repr=False)
-    facts: Mapping[str, int]
-    notes: tuple[str, ...] = ()
-
-
 def match_tables(
     truth: Path,
     published: Path,
@@ -312,11 +299,15 @@ def match_tables(
     count: str | None = None,
     by: Sequence[str] = (),
     unmatched_as_zero: bool = False,
-) -> MatchedTables:
-    """Two tables, such as a truth run and a release of any product, row by row.
+) -> tuple[dict[str, MatchedCells], dict[str, int], list[str]]:
+    """CONFIDENTIAL. Two tables, such as a truth run and a release of any product, row by row.
 
     Rows are matched by the columns of codes, attributes and texts that both sides have, and by as many columns of whole numbers as make each row one of its
     own; other counts are not keys.
+
+    Returns:
+        Counts by level; numbers of rows on one side only, which count as 0 on the other, and of published rows without a count, which are
+        withheld and left out on both; and notes.
     """
     paths = (truth, published)
     for path in paths if count is None else ():
@@ -374,7 +365,7 @@ def match_tables(
         cells[level] = cells_of_counts(
             true[rows], public[rows], areas=areas[rows], level=level, query="count"
         )
-    return MatchedTables(cells, facts, tuple(notes))
+    return cells, facts, notes
 
 
 def _named_alike(sides: Sequence[pa.Table], count: str) -> tuple[list[pa.Table], list[str]]:

@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError, StorageError
-from censafe.evaluation.pairs.tables import MatchedTables, match_tables
+from censafe.evaluation.counts.cells import MatchedCells
+from censafe.evaluation.pairs.tables import match_tables
 from support.shared import shared_data
 
 
@@ -21,8 +22,8 @@ def test_columns_of_codes_are_read_as_their_values(tmp_path: Path) -> None:
     areas = pa.array(["b", "a"])
     pq.write_table(pa.table({"area": areas.dictionary_encode(), "count": [2, 1]}), tmp_path / "true.parquet")
     pq.write_table(pa.table({"area": areas, "count": [5, 1]}), tmp_path / "public.parquet")
-    matched = match_tables(tmp_path / "true.parquet", tmp_path / "public.parquet")
-    assert dict(matched.facts) == {"only_true": 0, "only_published": 0}
+    _, facts, _ = match_tables(tmp_path / "true.parquet", tmp_path / "public.parquet")
+    assert facts == {"only_true": 0, "only_published": 0}
 
 
 @pytest.mark.parametrize("name", ["pop", "COUNT", "Persons 2020"])
@@ -32,8 +33,8 @@ def test_counts_may_stand_in_any_column_of_a_text_file(tmp_path: Path, name: str
     public = text(
         tmp_path / "b.csv", mark.join(["area", name]), mark.join(["01", "6"]), mark.join(["02", "7"])
     )
-    cells = match_tables(true, public, count=name).cells["all"]
-    assert cells.residual.tolist() == [1, 0]
+    cells, _, _ = match_tables(true, public, count=name)
+    assert cells["all"].residual.tolist() == [1, 0]
 
 
 def test_a_text_file_and_parquet_with_numbers_or_empty_keys_are_compared(tmp_path: Path) -> None:
@@ -42,9 +43,9 @@ def test_a_text_file_and_parquet_with_numbers_or_empty_keys_are_compared(tmp_pat
         pa.table({"year": [2021, 2020], "part": ["x", None], "count": [7, 6], "classification": ["a", "a"]}),
         tmp_path / "b.parquet",
     )
-    matched = match_tables(true, tmp_path / "b.parquet")
-    assert matched.cells["all"].residual.tolist() == [1, 0]
-    assert dict(matched.facts) == {"only_true": 0, "only_published": 0}
+    cells, facts, _ = match_tables(true, tmp_path / "b.parquet")
+    assert cells["all"].residual.tolist() == [1, 0]
+    assert facts == {"only_true": 0, "only_published": 0}
 
 
 def test_folders_of_parquet_files_are_compared_file_by_file(tmp_path: Path) -> None:
@@ -53,8 +54,8 @@ def test_folders_of_parquet_files_are_compared_file_by_file(tmp_path: Path) -> N
         for level, code in (("State", "44"), ("County", "44001")):
             table = pa.table({"geocode": [code, code], "item": [1, 2], "count": [5, 3 + more]})
             pq.write_table(table, tmp_path / side / f"{level}.parquet")
-    matched = match_tables(tmp_path / "a", tmp_path / "b", by=("file",))
-    assert {name: cells.residual.tolist() for name, cells in matched.cells.items()} == {
+    cells, _, _ = match_tables(tmp_path / "a", tmp_path / "b", by=("file",))
+    assert {name: own.residual.tolist() for name, own in cells.items()} == {
         "County": [0, 2],
         "State": [0, 2],
     }
@@ -91,7 +92,10 @@ def test_tables_of_another_form_are_named(tmp_path: Path, lines: tuple[str, ...]
         match_tables(true, public)
 
 
-def frame(folder: Path, *sides: tuple[str, ...], **options: object) -> MatchedTables:
+Matched = tuple[dict[str, MatchedCells], dict[str, int], list[str]]
+
+
+def frame(folder: Path, *sides: tuple[str, ...], **options: object) -> Matched:
     true, public = (
         text(folder / f"{name}.csv", *lines) for name, lines in zip(("true", "public"), sides, strict=True)
     )
@@ -100,10 +104,10 @@ def frame(folder: Path, *sides: tuple[str, ...], **options: object) -> MatchedTa
 
 def test_other_counts_of_wide_tables_are_no_keys() -> None:
     folder = shared_data("public_cases/03_pair_wide_columns_as_keys")
-    matched = match_tables(folder / "t.csv", folder / "p.csv", count="pop")
-    assert matched.cells["all"].residual.tolist() == [1] * 5
-    assert dict(matched.facts) == {"only_true": 0, "only_published": 0}
-    assert matched.notes == ("rows are matched by GEOID20; pop_hisp are not keys",)
+    cells, facts, notes = match_tables(folder / "t.csv", folder / "p.csv", count="pop")
+    assert cells["all"].residual.tolist() == [1] * 5
+    assert facts == {"only_true": 0, "only_published": 0}
+    assert notes == ["rows are matched by GEOID20; pop_hisp are not keys"]
 
 
 @pytest.mark.parametrize(
@@ -125,10 +129,10 @@ def test_other_counts_of_wide_tables_are_no_keys() -> None:
 def test_keys_are_what_both_sides_share_as_codes_attributes_and_texts(
     tmp_path: Path, true: tuple[str, ...], public: tuple[str, ...], keys: str
 ) -> None:
-    matched = frame(tmp_path, true, public, count="pop")
-    assert dict(matched.facts) == {"only_true": 0, "only_published": 0}
-    assert matched.cells["all"].residual.tolist() == [0] * (len(true) - 1)
-    assert matched.notes[-1] == f"rows are matched by {keys}"
+    cells, facts, notes = frame(tmp_path, true, public, count="pop")
+    assert facts == {"only_true": 0, "only_published": 0}
+    assert cells["all"].residual.tolist() == [0] * (len(true) - 1)
+    assert notes[-1] == f"rows are matched by {keys}"
 
 
 @pytest.mark.parametrize(
@@ -157,15 +161,17 @@ def test_what_does_not_match_is_named(
 
 def test_unmatched_rows_count_as_zero_where_they_are_few_or_meant_to(tmp_path: Path) -> None:
     rows = [f"{place:02},5" for place in range(40)]
-    matched = frame(tmp_path, ("GEOID,pop", *rows), ("GEOID,pop", *rows[1:]), count="pop")
-    assert matched.cells["all"].residual.tolist() == [-5] + [0] * 39
-    assert matched.notes[-1] == (
+    cells, _, notes = frame(tmp_path, ("GEOID,pop", *rows), ("GEOID,pop", *rows[1:]), count="pop")
+    assert cells["all"].residual.tolist() == [-5] + [0] * 39
+    assert notes[-1] == (
         "1 of 40 rows are on one side only (1 in true.csv, 0 in public.csv) and count as 0 on the other"
     )
-    every = frame(tmp_path, ("GEOID,pop", *rows), ("GEOID,pop", "99,1"), count="pop", unmatched_as_zero=True)
-    assert dict(every.facts) == {"only_true": 40, "only_published": 1}
+    _, facts, _ = frame(
+        tmp_path, ("GEOID,pop", *rows), ("GEOID,pop", "99,1"), count="pop", unmatched_as_zero=True
+    )
+    assert facts == {"only_true": 40, "only_published": 1}
 
 
 def test_vintages_in_the_names_of_columns_are_said(tmp_path: Path) -> None:
-    matched = frame(tmp_path, ("GEOID20,pop", "01,5"), ("GEOID10,pop", "01,5"), count="pop")
-    assert matched.notes[0] == "GEOID20 of the truth is GEOID10 as published, codes of 2020 and of 2010"
+    _, _, notes = frame(tmp_path, ("GEOID20,pop", "01,5"), ("GEOID10,pop", "01,5"), count="pop")
+    assert notes[0] == "GEOID20 of the truth is GEOID10 as published, codes of 2020 and of 2010"
