@@ -85,7 +85,8 @@ def write_case(name: str, folder: Path) -> None:
     draw(name, topdown_page(folder).exhibits)
     document = read_evaluation(folder)
     histogram = "units" if name == "vt2010" else "persons"
-    errors, high = metric_values(folder, "mean_ae"), metric_values(folder, "pct95_ae")
+    long = read_frame(folder, "metrics_long")
+    errors, high = metric_values(long, "mean_ae"), metric_values(long, "pct95_ae")
     rows = []
     for query, words in document["histograms"][histogram].items():
         for level in document["levels"]:
