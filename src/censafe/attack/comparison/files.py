@@ -58,20 +58,15 @@ def write_published(folder: Path, workload: CountedLines, published: PublishedDa
 def tables_frame(workload: CountedLines, published: Mapping[str, LevelTables]) -> pa.Table:
     """Published tables of all levels: a row for each area and line that is not 0; a line that is withheld has no value."""
     parts = []
-    for level, published_tables in published.items():
-        area, line = np.nonzero(published_tables.tables.value)
-        value = published_tables.tables.value[area, line]
-        names = {
+    for level, own in published.items():
+        area, line = np.nonzero(own.tables.value)
+        value = own.tables.value[area, line]
+        columns = {
             "level": pa.array([level] * len(area), pa.string()),
-            "geocode": pa.array(published_tables.codes[area].tolist(), pa.string()),
+            **_line_columns(workload, own.codes[area], line),
+            "value": pa.array(value, pa.int64(), mask=value == NO_VALUE),
         }
-        parts.append(
-            pa.table(
-                names
-                | _line_columns(workload, line)
-                | {"value": pa.array(value, pa.int64(), mask=value == NO_VALUE)}
-            )
-        )
+        parts.append(pa.table(columns))
     return pa.concat_tables(parts)
 
 
@@ -79,16 +74,16 @@ def intervals_frame(workload: CountedLines, blocks: LevelTables) -> pa.Table:
     """Fewest and most that each line of a block may be, where this is not 0 alone; no upper end where there is none."""
     area, line = np.nonzero(blocks.tables.high)
     high = blocks.tables.high[area, line]
-    names = {"geocode": pa.array(blocks.codes[area].tolist(), pa.string())} | _line_columns(workload, line)
-    return pa.table(
-        names
-        | {"low": blocks.tables.low[area, line], "high": pa.array(high, pa.int64(), mask=high >= NO_LIMIT)}
-    )
+    ends = {"low": blocks.tables.low[area, line], "high": pa.array(high, pa.int64(), mask=high >= NO_LIMIT)}
+    return pa.table(_line_columns(workload, blocks.codes[area], line) | ends)
 
 
-def _line_columns(workload: CountedLines, line: _Ints) -> dict[str, pa.Array]:
+def _line_columns(workload: CountedLines, codes: NDArray[np.str_], line: _Ints) -> dict[str, pa.Array]:
     names, numbers = np.array(workload.names), np.array(workload.numbers)
-    return {"table": pa.array(names[line].tolist(), pa.string()), "line": numbers[line]}
+    texts = {"geocode": codes, "table": names[line]}
+    return {name: pa.array(own.tolist(), pa.string()) for name, own in texts.items()} | {
+        "line": numbers[line]
+    }
 
 
 def read_tables(

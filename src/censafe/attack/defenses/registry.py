@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.attack.defenses.cell_key import CellKeyLaw, perturb_by_cell_key, record_keys, sums_of_keys
 from censafe.attack.defenses.households import Records, SwappedPeople
 from censafe.attack.defenses.named import (
     CENSUS_AREAS,
@@ -31,9 +30,13 @@ from censafe.attack.defenses.recoding import (
 )
 from censafe.attack.defenses.rounding import (
     RANGE_EDGES,
+    CellKeyLaw,
     count_ranges,
+    perturb_by_cell_key,
+    record_keys,
     round_counts,
     round_randomly,
+    sums_of_keys,
     withhold_small_areas,
     withhold_small_tables,
 )

@@ -7,11 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from censafe.attack.defenses.cell_key import CellKeyLaw, perturb_by_cell_key, record_keys, sums_of_keys
 from censafe.attack.defenses.named import TableAreas
 from censafe.attack.defenses.recoding import age_bands, grouped_races, merge_small_areas, top_code
 from censafe.attack.defenses.registry import parse_defense
-from censafe.attack.defenses.rounding import round_counts, round_randomly
+from censafe.attack.defenses.rounding import (
+    CellKeyLaw,
+    perturb_by_cell_key,
+    record_keys,
+    round_counts,
+    round_randomly,
+    sums_of_keys,
+)
 from censafe.attack.defenses.suppression import (
     race_tables,
     shares_suppressed,
