@@ -109,7 +109,7 @@ def evaluate_semantics(
     identity = {"kind": "semantics", "product": product, "configuration": source, **settings}
     with evaluation_folder(out, identity, confidentiality=Confidentiality.PUBLIC):
         return write_evaluation(
-            out, frames, document, _summary(frames["power"]), reading, confidentiality=Confidentiality.PUBLIC
+            out, frames, document, _summary(frames["power"]), reading, Confidentiality.PUBLIC
         )
 
 

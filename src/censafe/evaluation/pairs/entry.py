@@ -350,7 +350,7 @@ def _written(
             {**document, **recorded},
             lines,
             reading,
-            confidentiality=confidentiality,
+            confidentiality,
             summary=tables,
             meanings=meanings,
         )

@@ -213,14 +213,7 @@ def evaluate_topdown(
         head = f"{confidentiality.summary} Mean absolute errors of {series.runs} runs against the truth."
         lines = [head, *_summary(frames["metrics_long"])]
         return write_evaluation(
-            out,
-            frames,
-            document,
-            lines,
-            reading,
-            confidentiality=confidentiality,
-            summary=tables,
-            meanings=meanings,
+            out, frames, document, lines, reading, confidentiality, summary=tables, meanings=meanings
         )
 
 

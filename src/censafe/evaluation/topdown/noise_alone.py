@@ -239,7 +239,7 @@ def evaluate_noise(
             "histograms": described_histograms(config),
         }
         lines = ["Public: only what the noise laws imply."]
-        return write_evaluation(out, frames, document, lines, reading, confidentiality=Confidentiality.PUBLIC)
+        return write_evaluation(out, frames, document, lines, reading, Confidentiality.PUBLIC)
 
 
 def keep_configuration(

@@ -515,7 +515,7 @@ def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading
         document,
         _summary(statements, study),
         reading,
-        confidentiality=study.confidentiality,
+        study.confidentiality,
         summary=sheets,
         sheets=_SHEETS,
     )

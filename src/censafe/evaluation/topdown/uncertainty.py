@@ -133,7 +133,7 @@ def evaluate_uncertainty(
         frames |= {f"intervals/{file_name(name)}": table for name, table in tables.items()}
         head = "Public: from published figures alone." if private else "NOT PRIVATE: the run used a test key."
         return write_evaluation(
-            out, frames, document, [head, *_summary(classes)], reading, confidentiality=Confidentiality.PUBLIC
+            out, frames, document, [head, *_summary(classes)], reading, Confidentiality.PUBLIC
         )
 
 
