@@ -95,7 +95,11 @@ class AttackedDefense:
 
 @dataclass(frozen=True, eq=False)
 class DefenseStudy(ABC):
-    """What all defenses have in common."""
+    """What all defenses have in common.
+
+    Args:
+        read: what was published before, by defense.
+    """
 
     data: Path
     out: Path
@@ -103,15 +107,27 @@ class DefenseStudy(ABC):
     workload: CountedLines
     choices: AttackChoices
     observer: Observer
+    read: Mapping[str, PublishedData]
 
     @property
     def words(self) -> ComparisonWords:
         """What areas, quasi-identifiers and target are called."""
         return CENSUS_WORDS
 
-    @abstractmethod
     def published(self, defense: Defense | None) -> PublishedData:
         """What a defense publishes; exact tables without one."""
+        lines, truth, seed = self.workload, self.truth, self.choices.seed
+        if defense is None:
+            return data_of_people(lines, truth, microdata=False)
+        if defense.swap is not None:
+            return swapped_data(lines, truth, defense, seed)
+        if defense.tables is not None:
+            return perturbed_data(lines, truth, defense, seed)
+        return replace(self.read.get(defense.spec) or self.released(defense.run), claim=defense.claim)
+
+    @abstractmethod
+    def released(self, config: str) -> PublishedData:
+        """What a run of TopDown on the records publishes."""
 
     @abstractmethod
     def records(self, reconstruction: Reconstruction, codes: NDArray[np.str_]) -> AttackedRecords:
@@ -184,15 +200,10 @@ class DefenseStudy(ABC):
 
 @dataclass(frozen=True, eq=False)
 class CensusStudy(DefenseStudy):
-    """Persons of U.S. blocks.
-
-    Args:
-        read: what was published before, by defense.
-    """
+    """Persons of U.S. blocks."""
 
     truth: People
     workload: Workload
-    read: Mapping[str, PublishedData]
 
     def records(self, reconstruction: Reconstruction, codes: NDArray[np.str_]) -> People:
         """Persons, with an age drawn from the class of each."""
@@ -203,8 +214,13 @@ class CensusStudy(DefenseStudy):
         return table_errors(self.workload, self.truth, published, redistricting_lines(self.workload))
 
     def references(self, attacked: Sequence[AttackedDefense]) -> list[AttackedDefense]:
-        """Exact redistricting data beside protected ones."""
-        return [self._redistricting()] if any(one.keys.race_alone for one in attacked) else []
+        """Exact redistricting data beside protected ones: race, origin and voting age of all persons in every block."""
+        if not any(one.keys.race_alone for one in attacked):
+            return []
+        people = by_voting_age(self.truth)
+        hidden = ~redistricting_lines(self.workload)
+        published = data_of_people(self.workload, people, VOTING_AGE_KEYS, microdata=True, hidden=hidden)
+        return [AttackedDefense(EXACT_REDISTRICTING, people, None, published.keys, self.errors(published))]
 
     def solved(self, defense: Defense | None, published: LevelTables) -> Reconstruction:
         """Records whose tables are the published ones; recoded tables are lines over the categories that are written."""
@@ -214,36 +230,23 @@ class CensusStudy(DefenseStudy):
         rows = defense.recode.rows(self.workload.space.edges)
         return reconstruct(self.workload, tables.low, tables.high, quick, rows=rows)
 
-    def _redistricting(self) -> AttackedDefense:
-        """Exact redistricting data attacked: race, origin and voting age of all persons in every block, as the reference of protected ones."""
-        people = by_voting_age(self.truth)
-        hidden = ~redistricting_lines(self.workload)
-        published = data_of_people(self.workload, people, VOTING_AGE_KEYS, microdata=True, hidden=hidden)
-        return AttackedDefense(EXACT_REDISTRICTING, people, None, published.keys, self.errors(published))
-
     def published(self, defense: Defense | None) -> PublishedData:
         """What a defense publishes; exact tables without one."""
-        if defense is None:
-            return data_of_people(self.workload, self.truth, microdata=False)
-        if defense.swap is not None:
-            return swapped_data(self.workload, self.truth, defense, self.choices.seed)
-        if defense.change is not None:
+        if defense is not None and defense.change is not None:
             return changed_data(self.workload, self.truth, defense, self.choices.seed)
-        if defense.tables is not None:
-            return perturbed_data(self.workload, self.truth, defense, self.choices.seed)
-        if defense.recode is not None:
+        if defense is not None and defense.recode is not None:
             keys = AttackKeys.of_categories(defense.recode)
             recoded = defense.recode.people(self.truth)
             return replace(data_of_people(self.workload, recoded, keys, microdata=False), claim=defense.claim)
-        published = self.read.get(defense.spec) or published_data(self._run(defense.run), self.workload)
-        return replace(published, claim=defense.claim)
+        return super().published(defense)
 
-    def _run(self, config: str) -> Path:
+    def released(self, config: str) -> PublishedData:
+        """The microdata of a run with a test key."""
         folder = self.out / "releases" / config
         one_state = len(np.unique(self.truth.blocks.astype("U2"))) == 1
         settings = {"root": "State"} if one_state and config.endswith("-us") else {}
         run_topdown(config, self.data, folder, settings, self.choices.seed, self.observer)
-        return folder
+        return published_data(folder, self.workload)
 
 
 def require_defenses(specs: Sequence[str]) -> None:

@@ -19,8 +19,6 @@ from censafe.attack.comparison.published import (
     AttackKeys,
     PublishedData,
     data_of_people,
-    perturbed_data,
-    swapped_data,
 )
 from censafe.attack.comparison.releases import run_topdown
 from censafe.attack.defenses.households import Households
@@ -74,7 +72,6 @@ class OwnStudy(DefenseStudy):
 
     Args:
         source: the file of the configuration, and the keys of it that were changed.
-        read: what was published before, by defense.
     """
 
     truth: OwnRecords
@@ -82,7 +79,6 @@ class OwnStudy(DefenseStudy):
     schema: OwnSchema
     codes: AreaCodes
     source: tuple[str, Mapping[str, str]]
-    read: Mapping[str, PublishedData]
 
     @property
     def words(self) -> ComparisonWords:
@@ -96,24 +92,15 @@ class OwnStudy(DefenseStudy):
 
     def published(self, defense: Defense | None) -> PublishedData:
         """What a defense publishes; exact tables without one."""
-        published = self._published(defense)
+        published = super().published(defense)
         files = {name: _own_columns(frame, self.workload.area) for name, frame in published.files.items()}
         return replace(published, keys=AttackKeys(self.words.known), files=files)
 
-    def _published(self, defense: Defense | None) -> PublishedData:
-        truth, lines, seed = self.truth, self.workload, self.choices.seed
-        if defense is None:
-            return data_of_people(lines, truth, microdata=False)
-        if defense.swap is not None:
-            return swapped_data(lines, truth, defense, seed)
-        if defense.tables is not None:
-            return perturbed_data(lines, truth, defense, seed)
-        published = self.read.get(defense.spec)
-        if published is None:
-            folder, (source, settings) = self.out / "releases" / _TOPDOWN, self.source
-            run_topdown(source, self.data, folder, settings, seed, self.observer)
-            published = read_published(folder, self.schema, truth, self.codes)
-        return replace(published, claim=defense.claim)
+    def released(self, config: str) -> PublishedData:
+        """The counts of a run of the configuration with a test key."""
+        folder, (source, settings) = self.out / "releases" / config, self.source
+        run_topdown(source, self.data, folder, settings, self.choices.seed, self.observer)
+        return read_published(folder, self.schema, self.truth, self.codes)
 
 
 def own_words(schema: OwnSchema) -> ComparisonWords:
@@ -267,7 +254,7 @@ def compare_own_defenses(
     words = own_words(schema)
     settings = json.dumps([config.settings, asdict(names)], sort_keys=True)
     with evaluation_folder(out, comparison_identity(arrays, choices, settings)):
-        study = OwnStudy(data, out, truth, schema.lines, choices, observer, schema, codes, source, read)
+        study = OwnStudy(data, out, truth, schema.lines, choices, observer, read, schema, codes, source)
         lines = pa.table({"line": schema.lines.numbers, "label": pa.array(schema.lines.labels, pa.string())})
         write_frame(out, "lines", lines)
         attackers = (exact_attacker(truth, choices.seed),)
