@@ -165,35 +165,18 @@ def compare_defenses(
     from censafe.attack.comparison.entry import compare_defenses_on
 
     keywords: dict[str, Any] = dict(options)
-    configuration = keywords.pop("configuration", None)
-    names = ("quasi", "target", "area")
-    own: dict[str, Any] = {name: keywords.pop(name) for name in names if name in keywords}
-    if configuration is not None:
-        return _compare_own(Path(data), Path(out), tuple(defenses), configuration, own, keywords)
-    _refuse_names(own)
+    configuration: Any = keywords.get("configuration")
+    own = _own(keywords)
     choices, observer = _attack_choices(keywords)
-    return Evaluation(
-        Path(out), compare_defenses_on(Path(data), Path(out), tuple(defenses), choices, observer).text()
-    )
+    place, folder, names = Path(data), Path(out), tuple(defenses)
+    if own is not None:
+        from censafe.attack.own.study import compare_own_defenses
 
-
-def _compare_own(
-    data: Path,
-    out: Path,
-    defenses: Sequence[str],
-    configuration: Configuration,
-    own: Mapping[str, Any],
-    keywords: Mapping[str, Any],
-) -> Evaluation:
-    from censafe.attack.own.study import compare_own_defenses
-
-    names = _names(configuration, own)
-    choices, observer = _attack_choices(keywords)
-    source = (configuration.source, configuration.settings)
-    compared = compare_own_defenses(
-        data, out, defenses, configuration.checked, source, names, choices, observer
-    )
-    return Evaluation(out, compared.text())
+        config, attacked, _ = own
+        source = (configuration.source, configuration.settings)
+        compared = compare_own_defenses(place, folder, names, config, source, attacked, choices, observer)
+        return Evaluation(folder, compared.text())
+    return Evaluation(folder, compare_defenses_on(place, folder, names, choices, observer).text())
 
 
 class RankKeywords(OwnKeywords, total=False):
@@ -270,22 +253,12 @@ def _own(keywords: dict[str, Any]) -> tuple[TopdownConfig, AttackNames, tuple[st
     configuration = keywords.pop("configuration", None)
     own = {name: keywords.pop(name, None) for name in ("quasi", "target", "area", "query")}
     if configuration is None:
-        _refuse_names(own)
+        if any(own.values()):
+            raise UsageError(
+                f"{', '.join(name for name, value in own.items() if value)}: for records of a schema of one's own, which a configuration reads; fix: give "
+                "`configuration` too, or leave these out"
+            )
         return None
-    names = _names(configuration, own)
-    query = own["query"] or ()
-    return configuration.checked, names, (query,) if isinstance(query, str) else tuple(query)
-
-
-def _refuse_names(own: Mapping[str, Any]) -> None:
-    if any(own.values()):
-        raise UsageError(
-            f"{', '.join(name for name, value in own.items() if value)}: for records of a schema of one's own, which a configuration reads; fix: give "
-            "`configuration` too, or leave these out"
-        )
-
-
-def _names(configuration: Configuration, own: Mapping[str, Any]) -> AttackNames:
     from censafe.attack.own.reading import AttackNames
 
     require_configuration(configuration)
@@ -293,7 +266,9 @@ def _names(configuration: Configuration, own: Mapping[str, Any]) -> AttackNames:
         raise UsageError(
             f"{configuration.source}: a configuration of {configuration.product}; allowed: one of topdown with a table [read]"
         )
-    return AttackNames(tuple(own.get("quasi") or ()), own.get("target") or "", own.get("area") or "")
+    names = AttackNames(tuple(own["quasi"] or ()), own["target"] or "", own["area"] or "")
+    query = own["query"] or ()
+    return configuration.checked, names, (query,) if isinstance(query, str) else tuple(query)
 
 
 def _attack_choices(options: Mapping[str, Any]) -> tuple[AttackChoices, Observer]:
