@@ -29,7 +29,7 @@ STAGES = {
     """,
     "before the run is closed": f"ledger.Ledger.close_run = {KILL}",
     "while the tables are published": f"release.write_tidy = {KILL}",
-    "before the manifest has its name": f"publishing.move_into_place = {KILL}",
+    "before the manifest has its name": f"folder.move_into_place = {KILL}",
 }
 
 SAMPLED = ("after the first reservation", "after three commits", "before the manifest has its name")
@@ -40,7 +40,7 @@ def _run_and_die(patch: str, *arguments: object) -> None:
         "import os, signal, sys\n"
         "from censafe.cli import main\n"
         "from censafe.privacy.ledger import book as ledger\n"
-        "from censafe.products.run import account, publishing, runner\n"
+        "from censafe.products.run import account, folder, runner\n"
         "from censafe.products.phsafe import intake, recipe, release\n"
         "from censafe.publication.measurements import sealed as files\n"
         + textwrap.dedent(patch)

@@ -235,7 +235,7 @@ def line_codes(workload: CountedLines) -> list[str]:
     """Names of lines in the Summary File.
 
     Example:
-        >>> from censafe.attack.tables import line_tables
+        >>> from censafe.attack.tables import Workload, line_tables
         >>> [line_codes(Workload.of([line_tables()[name]]))[0] for name in ("P8", "P12A")]
         ['P0080001', 'P012A001']
     """

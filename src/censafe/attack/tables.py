@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -50,6 +51,7 @@ class TypeSpace:
         """Number of types."""
         return int(np.prod(self.shape))
 
+    @abstractmethod
     def types(self, people: People) -> _Ints:
         """Type of every person, shape (n,)."""
         age = np.searchsorted(self.edges, people.age, side="right") - 1
@@ -62,7 +64,7 @@ class TypeSpace:
 
 
 @dataclass(frozen=True, eq=False)
-class CountedLines:
+class CountedLines(ABC):
     """Lines of tables of one level, over types of persons: combinations of classes of the levels of attributes.
 
     Args:
@@ -166,15 +168,14 @@ class CountedLines:
 
     def types(self, people: Any) -> _Ints:
         """Type of every person, shape (n,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def type_columns(self, types: _Ints) -> Mapping[str, Any]:
         """Some types as files have them, a column for each attribute or more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def types_of(self, rows: pa.Table) -> _Ints:
         """Types of rows with such columns."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)

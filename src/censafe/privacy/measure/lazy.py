@@ -37,7 +37,7 @@ _Ints = NDArray[np.int64]
 class LazyAnswers:
     """CONFIDENTIAL. The exact histograms of one level behind a mechanism that gives noisy answers about them.
 
-    Every answer has the address that it has in :func:`~censafe.privacy.measure.histograms.measure_level`, so that under one key both
+    Every answer has the address that it has in :func:`~censafe.privacy.measure.histograms.measure_histograms`, so that under one key both
     give the same numbers, whenever and in whatever company an answer is read. Several threads may read at once.
 
     Args:
