@@ -51,7 +51,6 @@ class TypeSpace:
         """Number of types."""
         return int(np.prod(self.shape))
 
-    @abstractmethod
     def types(self, people: People) -> _Ints:
         """Type of every person, shape (n,)."""
         age = np.searchsorted(self.edges, people.age, side="right") - 1
@@ -166,6 +165,7 @@ class CountedLines(ABC):
         """Types of which there can be persons, as everybody knows, shape (types,)."""
         return np.ones(int(np.prod(self.shape)), np.bool_)
 
+    @abstractmethod
     def types(self, people: Any) -> _Ints:
         """Type of every person, shape (n,)."""
 
