@@ -23,7 +23,7 @@ from censafe.attack.published import PublishedTables
 from censafe.attack.reading import read_people
 from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
 from censafe.attack.reconstruction.tracts import reconstruct_tracts
-from censafe.attack.tables import chosen_tables
+from censafe.attack.tables import Workload, chosen_tables
 from harness import STATES, parser_of, population, report
 
 _VERMONT_BLOCKS = 10_000
@@ -70,7 +70,7 @@ def processor_seconds() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def solved(tables: PublishedTables, choices: SolveChoices) -> tuple[Reconstruction, dict[str, int]]:
+def solved(tables: PublishedTables[Workload], choices: SolveChoices) -> tuple[Reconstruction, dict[str, int]]:
     if tables.lines is None:
         return reconstruct(tables.workload, tables.low, tables.high, choices), {}
     tracts = reconstruct_tracts(tables.lines, tables.low, tables.tract_values, tables.tract, choices, 0)

@@ -187,7 +187,7 @@ def measure_areas(pair: Pair, areas: ComparedAreas) -> tuple[int, dict[str, floa
             rows += bias_by_homogeneity(pair, areas, attributes, mode=mode).num_rows
         rows += bias_by_diversity(pair, areas, groups).num_rows
     with stage(stages, "reliability and impossible areas"):
-        rows += reliability(pair, areas, groups).bins.num_rows
+        rows += reliability(pair, areas, groups)[2].num_rows
         rows += inconsistencies(SummarySources((pair,)), [areas]).num_rows
     return rows, stages
 
