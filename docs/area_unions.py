@@ -164,7 +164,8 @@ def concentrated(loaded: Loaded, histogram: str, groups: csr_array) -> dict[int,
     of = spine.levels[-2].parent[spine.levels[-1].parent]
     counts = (counts_of(loaded.exact[histogram][-1], groups.shape[0]) @ groups).toarray()
     records = counts.sum(axis=1)
-    rng, by_size = np.random.default_rng(SEED), {}
+    rng = np.random.default_rng(SEED)
+    by_size: dict[int, list[csr_array | None]] = {}
     inside = [np.flatnonzero((of == one) & (records > 0)) for one in np.unique(of)]
     for size in SIZES[1:3]:
         by_size[size] = []

@@ -94,8 +94,8 @@ def write_case(name: str, folder: Path) -> None:
             if "topdown" in values:
                 numbers = [number_text(values[one].value, 2) if one in values else "" for one in SHORT]
                 large = number_text(high[histogram, query, level]["topdown"].value, 1)
-                areas = f"{values['topdown'].units:,}"
-                rows.append((words, level.replace("_", " "), areas, *numbers, large))
+                count = f"{values['topdown'].units:,}"
+                rows.append((words, level.replace("_", " "), count, *numbers, large))
     header = ("characteristic", "level", "areas", *SHORT.values(), "TopDown, 95th percentile")
     write(f"{name}-errors", markdown(header, rows, words=2, number="--:"))
     slopes = [
@@ -123,7 +123,7 @@ def write_case(name: str, folder: Path) -> None:
 def write_sweep(name: str, folder: Path) -> None:
     """Figures of a sweep over budgets, the sample that is most like each budget (table 1 of the study), and what the study found."""
     draw(name, sweep_page(folder).exhibits)
-    header = ("epsilon", "sample, % of persons", "distance", "in the study, %")
+    header: tuple[str, ...] = ("epsilon", "sample, % of persons", "distance", "in the study, %")
     samples = (
         (
             f"{row['epsilon']:g}",

@@ -97,8 +97,8 @@ def county_table(runs: int) -> list[str]:
 
 def table(free: Found, constrained: Found, exact: Found, *, short: bool) -> list[str]:
     """The lines of the table, from the three estimates; four of its columns alone where it is short."""
-    header = ("histogram", "level", "query", "answers", "own estimation", "with redistricting data", "handed on", "at least", "added", "slope")  # fmt: skip
-    rows = []
+    header: tuple[str, ...] = ("histogram", "level", "query", "answers", "own estimation", "with redistricting data", "handed on", "at least", "added", "slope")  # fmt: skip
+    rows: list[tuple[str, ...]] = []
     for key, alone in free.items():
         steep = f"{slope(free, 'County', (key[2],)):.2f}" if key[1] == "County" else ""
         both, own = constrained[key], exact[key]

@@ -66,7 +66,8 @@ def measure(data: Path, draws: Sequence[int]) -> None:
         for name, config in configs.items():
             estimates = rehearse(config, loaded, draw, results=results, store=store)
             rows += [
-                {"draw": draw, "information": name, **row} for row in errors(config, loaded, estimates.levels)
+                {"draw": draw, "information": name, **row}
+                for row in errors(config, loaded, dict(estimates.levels))
             ]
         DRAWS.add(rows)
         sys.stderr.write(f"draw {draw}\n")

@@ -22,6 +22,7 @@ from studies import answers, mean_text, members_of
 
 from censafe import configuration, release, synthesize
 from censafe.geography.spines.tree import PL94_PR
+from censafe.model import ExactHistograms, SparseLevel
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
 from censafe.products.topdown.configuration.config import load_config
@@ -65,7 +66,8 @@ def errors_of(records: DhcData, runs: list[Path]) -> Errors:
     schemas = {one.name: one.schema for one in load_config("dhc-us").histograms}
     for name, queries in QUERIES.items():
         files = [out / "histograms" / f"{name}_Block.parquet" for out in runs]
-        sides = [records.histograms[f"dhc-{name}"], *(read_histograms(path, codes) for path in files)]
+        sides: list[SparseLevel | ExactHistograms] = [records.histograms[f"dhc-{name}"]]
+        sides += [read_histograms(path, codes) for path in files]
         for text, (level, digits) in product(queries, DIGITS.items()):
             places = np.unique([code[:digits] for code in codes.tolist()], return_inverse=True)[1]
             areas, label = members_of(places).T, schemas[name].query(text).label

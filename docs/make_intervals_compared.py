@@ -14,6 +14,7 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +49,7 @@ WIDTHS = (
 SHORT = ("linear holds", "replicates hold", "linear width", "cut at 0", "replicates width")
 
 
-Cells = pa.Table
+Cells: TypeAlias = pa.Table
 """What was found of some cells, a row each."""
 
 
@@ -147,7 +148,7 @@ def compared(key: int, run: Path, truth: Path, level: str) -> Cells:
         for level_of_confidence in CONFIDENCES
     )
     value = looked_up(intervals["0.9"], "value", cells)
-    cut = LinearIntervals(linear["lo90"], linear["hi90"], linear["estimate"], linear["sd"]).whole(value)
+    cut = LinearIntervals(linear["lo90"], linear["hi90"], linear["estimate"], linear["sd"]).rounded(value)
     return pa.table(
         {
             "key": np.full(len(cells), key),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,9 @@ TABLES = ("P5", "P12", "P18", "H4", "P16", "P20")
 LEVELS = ("county", "tract", "block_group")
 SIZES = ((0, 10), (10, 100), (100, 1_000), (1_000, 10**9))
 HUGE = "10000000000"
+Compared: TypeAlias = tuple[
+    np.ndarray, np.ndarray, np.ndarray
+]  # of cells: published values, whether intervals hold the true ones, widths
 
 
 def main() -> None:
@@ -33,9 +37,12 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     run, truth = released(options.work, options.persons, options.count)
-    cells_of = {(table, level): compared(run, truth, table, level) for table in TABLES for level in LEVELS}
+    cells_of: dict[tuple[str, str], Compared] = {
+        (table, level): compared(run, truth, table, level) for table in TABLES for level in LEVELS
+    }
     header = [f"{low:,} and more" if high == 10**9 else f"{low:,} to {high - 1:,}" for low, high in SIZES]
-    cells_of["all", "all"] = tuple(np.concatenate(parts) for parts in zip(*cells_of.values(), strict=True))
+    value, hit, width = (np.concatenate(parts) for parts in zip(*cells_of.values(), strict=True))
+    cells_of["all", "all"] = value, hit, width
     rows = [(*key, *(summary(*cells, size) for size in SIZES)) for key, cells in cells_of.items()]
     lines = markdown(("table", "level", *header), rows, words=2)
     emit("replicates.md", "replicates-coverage", "docs/make_replicates.py", lines, write=options.write)
@@ -71,7 +78,7 @@ def without_noise(work: Path, persons: int) -> Path:
     return truth
 
 
-def compared(run: Path, truth: Path, table: str, level: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def compared(run: Path, truth: Path, table: str, level: str) -> Compared:
     """Published values, whether their intervals hold the true ones, and widths, of cells that are not 0 in both."""
     published = censafe.tables(run, table, level, intervals="replicates").arrow
     exact = censafe.tables(truth, table, level).arrow

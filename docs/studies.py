@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from censafe import synthesize
+from censafe.api.data import LayoutName
 from censafe.model import ExactHistograms, SparseLevel
 
 DOCS = Path(__file__).resolve().parent
 SHARED = DOCS.parents[1] / "shared" / "data" / "population"
 
 
-def data_folder(name: str, work: Path, persons: int = 0, *, layout: str = "pl94", seed: int = 0) -> Path:
+def data_folder(
+    name: str, work: Path, persons: int = 0, *, layout: LayoutName = "pl94", seed: int = 0
+) -> Path:
     """The folder of published counts (`ri2018`, `hi2020`, `ri2010`, `il2020`, `vt2010`), or of a synthetic state where a number of persons is given (its code); made in `work` when it is not there."""
     if name == "ri2018":
         return SHARED / "pl94_ri2018"

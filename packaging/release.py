@@ -118,13 +118,13 @@ def licenses(parts: str) -> str:
 
 
 def _license(stated_metadata: metadata.PackageMetadata) -> str:
-    expression = stated_metadata.get("License-Expression") or ""
+    expression = "".join(stated_metadata.get_all("License-Expression") or ())
     classes = [
         text.rsplit(" :: ", 1)[-1]
         for text in stated_metadata.get_all("Classifier") or ()
         if text.startswith("License")
     ]
-    stated = (stated_metadata.get("License") or "").strip()
+    stated = "".join(stated_metadata.get_all("License") or ()).strip()
     short = stated if len(stated) <= NO_NAME and "\n" not in stated else ""
     return expression or "; ".join(classes) or short or "not stated"
 
