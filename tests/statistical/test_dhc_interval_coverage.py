@@ -49,9 +49,7 @@ def errors(folder: Path, draws: int) -> dict[str, NDArray[np.float64]]:
     areas = folder / "areas.csv"
     leaf = loaded.facts.run.standard.leaf
     codes = leaf.form.unpack(leaf.codes).tolist()
-    areas.write_text(
-        "geocode,block_group,block\n" + "".join(f"{one},{one[:12]},{one}\n" for one in codes[:4])
-    )
+    areas.write_text("geocode,block_group,lot\n" + "".join(f"{one},{one[:12]},{one}\n" for one in codes[:4]))
     tables = TableEstimates(
         config, table_choice(config, TABLES, areas), loaded.facts, SilentObserver(), stored=False
     )
@@ -71,7 +69,7 @@ def errors(folder: Path, draws: int) -> dict[str, NDArray[np.float64]]:
                 np.concatenate([in_deviations(one, truth[kind]) for one in group])
             )
         tables.rows.clear()
-        tables._whole.clear()
+        tables._complete.clear()
         tables._sums.update(sums)  # their patterns are set up once
     return {kind: np.array(values) for kind, values in found.items()}
 
@@ -131,7 +129,7 @@ def alarms(ratios: NDArray[np.float64], confidence: float) -> bool:
 def test_linear_intervals_hold_the_truth_as_often_as_they_say(
     ratios: dict[str, NDArray[np.float64]], confidence: float
 ) -> None:
-    assert set(ratios) == {"state", "county", "tract", "place", "block_group", "block"}
+    assert set(ratios) == {"state", "county", "tract", "place", "block_group", "lot"}
     assert not [kind for kind, values in ratios.items() if alarms(values, confidence)]
 
 
