@@ -10,6 +10,15 @@ from censafe.estimation.topdown.least_squares.problem import ParentProblem
 from censafe.estimation.topdown.least_squares.solve import solve_l2
 
 
+def free_parent(h: np.ndarray, b: np.ndarray, p: np.ndarray | None) -> ParentProblem:
+    """A parent with no side rows, where every child may have every cell."""
+    children, cells = b.shape
+    none = np.zeros((children, 0))
+    return ParentProblem(
+        h, b, p, np.ones((children, cells), bool), np.zeros((0, cells), np.uint8), none, none
+    )
+
+
 def small_parent(seed, *, children=3, cells=4, rows=True, masks=True, root=False):
     """A random parent whose constraints a hidden integer point meets."""
     rng = np.random.default_rng(seed)

@@ -119,19 +119,6 @@ class ParentProblem:
         """Number of cells K."""
         return int(self.B.shape[1])
 
-    @staticmethod
-    def without_rows(
-        H: Floats,  # noqa: N803 (the symbol of the normal equations)
-        B: Floats,  # noqa: N803
-        p: NDArray[np.int64] | None,
-    ) -> ParentProblem:
-        """A problem with no side rows, where every child may have every cell."""
-        children, cells = B.shape
-        none = np.zeros((children, 0))
-        return ParentProblem(
-            H, B, p, np.ones((children, cells), dtype=bool), np.zeros((0, cells), dtype=np.uint8), none, none
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class L2Result:

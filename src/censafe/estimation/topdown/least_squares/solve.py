@@ -62,7 +62,8 @@ def solve_l2(problem: ParentProblem) -> L2Result:
         >>> import numpy as np
         >>> H = 2 * np.eye(3) + 1
         >>> B = np.array([[13.0, 3, 5], [7, 9, 11]])
-        >>> solve_l2(ParentProblem.without_rows(H, B, np.array([5, 1, 4]))).x
+        >>> none = np.zeros((2, 0))  # no side rows, and every child may have every cell
+        >>> solve_l2(ParentProblem(H, B, np.array([5, 1, 4]), np.ones((2, 3), bool), np.zeros((0, 3), np.uint8), none, none)).x
         array([[4.125, 0.   , 0.625],
                [0.875, 1.   , 3.375]])
     """
@@ -212,7 +213,8 @@ def judged_solver(find: ParentSolver) -> Solver:
     """A solver whose points are checked and whose gaps are bounded before they are rounded.
 
     Example:
-        >>> parent = ParentProblem.without_rows(np.eye(2), np.zeros((2, 2)), np.array([4, 2]))
+        >>> none, every = np.zeros((2, 0)), np.ones((2, 2), bool)
+        >>> parent = ParentProblem(np.eye(2), np.zeros((2, 2)), np.array([4, 2]), every, np.zeros((0, 2), np.uint8), none, none)
         >>> judged_solver(lambda problem: np.tile(problem.p / problem.children, (problem.children, 1)))(parent).x
         array([[2., 1.],
                [2., 1.]])

@@ -4,6 +4,7 @@ from scipy.optimize import linprog
 
 from censafe.estimation.topdown.least_squares.feasibility import has_point, parent_cuts, violated_cut
 from censafe.estimation.topdown.least_squares.problem import ParentProblem
+from support.parents import free_parent
 
 
 def random_sides(rng, children, types, *, fixed):
@@ -64,9 +65,9 @@ def test_a_violated_cut_is_named_without_counts():
 
 
 def test_a_possible_parent_has_a_point_and_no_cut():
-    problem = ParentProblem.without_rows(np.eye(2), np.ones((2, 2)), np.array([3, 4]))
+    problem = free_parent(np.eye(2), np.ones((2, 2)), np.array([3, 4]))
     assert (has_point(problem), violated_cut(problem)) == (True, "")
 
 
 def test_a_root_has_no_cuts_of_its_own():
-    assert violated_cut(ParentProblem.without_rows(np.eye(2), np.ones((1, 2)), None)) == ""
+    assert violated_cut(free_parent(np.eye(2), np.ones((1, 2)), None)) == ""

@@ -13,7 +13,7 @@ from censafe.estimation.topdown.least_squares.problem import L2Status, ParentPro
 from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.least_squares.start import fit_two_cells, share_total
 from censafe.estimation.topdown.least_squares.structures import ParentEquations, sides_without_groups
-from support.parents import best_by_enumeration, objective, parent_of_halves, small_parent
+from support.parents import best_by_enumeration, free_parent, objective, parent_of_halves, small_parent
 
 H = 2 * np.eye(3) + 1
 B = np.array([[13.0, 3, 5], [7, 9, 11]])
@@ -26,9 +26,9 @@ def with_rows(rows, lo, hi, *, p=P, b=B, allowed=None):
 
 
 def test_worked_example():
-    result = solve_l2(ParentProblem.without_rows(H, B, P))
+    result = solve_l2(free_parent(H, B, P))
     assert result.x == pytest.approx(np.array([[4.125, 0, 0.625], [0.875, 1, 3.375]]), abs=1e-9)
-    assert objective(ParentProblem.without_rows(H, B, P), result.x) == pytest.approx(-53.375, abs=1e-9)
+    assert objective(free_parent(H, B, P), result.x) == pytest.approx(-53.375, abs=1e-9)
     assert (result.status, abs(result.gap) < 1e-9, result.violation < 1e-12) == (L2Status.OK, True, True)
 
 
@@ -85,21 +85,21 @@ def test_gap_bounds_the_distance_to_the_optimum_at_any_point(seed, closeness):
 
 
 def test_parent_without_persons():
-    result = solve_l2(ParentProblem.without_rows(H, B, np.zeros(3, np.int64)))
+    result = solve_l2(free_parent(H, B, np.zeros(3, np.int64)))
     assert (result.status, float(result.x.sum())) == (L2Status.OK, 0.0)
 
 
 def test_only_child_is_a_copy():
-    assert solve_l2(ParentProblem.without_rows(H, B[:1], P)).x.tolist() == [[5, 1, 4]]
+    assert solve_l2(free_parent(H, B[:1], P)).x.tolist() == [[5, 1, 4]]
 
 
 def test_one_cell():
-    problem = ParentProblem.without_rows(np.array([[2.0]]), np.array([[8.0], [2.0]]), np.array([7]))
+    problem = free_parent(np.array([[2.0]]), np.array([[8.0], [2.0]]), np.array([7]))
     assert solve_l2(problem).x == pytest.approx(np.array([[5.0], [2.0]]))
 
 
 def test_cell_of_the_parent_without_persons_stays_empty():
-    result = solve_l2(ParentProblem.without_rows(H, B, np.array([5, 0, 4])))
+    result = solve_l2(free_parent(H, B, np.array([5, 0, 4])))
     assert (result.status, result.x[:, 1].tolist()) == (L2Status.OK, [0, 0])
 
 
@@ -134,25 +134,25 @@ def test_only_child_that_breaks_a_row():
 
 
 def test_singular_weights_get_a_ridge_and_say_so():
-    problem = ParentProblem.without_rows(np.ones((3, 3)), np.array([[5.0] * 3, [4.0] * 3]), P)
+    problem = free_parent(np.ones((3, 3)), np.array([[5.0] * 3, [4.0] * 3]), P)
     result = solve_l2(problem)
     assert (result.ridge > 0, result.x.sum(axis=0)) == (True, pytest.approx(P))
 
 
 def test_counts_that_are_not_final_are_refused():
     with pytest.raises(CheckError, match="not integers"):
-        ParentProblem.without_rows(H, B, P + 0.5)
+        free_parent(H, B, P + 0.5)
     with pytest.raises(CheckError, match="negative count"):
-        ParentProblem.without_rows(H, B, P - 2)
+        free_parent(H, B, P - 2)
 
 
 def test_arrays_that_do_not_fit_are_refused():
     with pytest.raises(CheckError, match=r"H is \(3, 3\), must be \(2, 2\)"):
-        ParentProblem.without_rows(H, B[:, :2], P[:2])
+        free_parent(H, B[:, :2], P[:2])
     with pytest.raises(CheckError, match="exactly one child"):
-        ParentProblem.without_rows(H, B, None)
+        free_parent(H, B, None)
     with pytest.raises(CheckError, match="not finite"):
-        ParentProblem.without_rows(H * np.nan, B, P)
+        free_parent(H * np.nan, B, P)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -167,7 +167,7 @@ def test_halves_with_their_own_curvatures_equal_to_the_best_of_all_faces(seed):
 
 
 def test_ordinals_of_curvatures_and_groups_are_checked():
-    given = ParentProblem.without_rows(H, B, P)
+    given = free_parent(H, B, P)
     with pytest.raises(CheckError, match="h_of of a parent points outside"):
         replace(given, h_of=np.array([0, 1], np.int32))
     with pytest.raises(CheckError, match="group of a parent points outside"):
@@ -175,9 +175,7 @@ def test_ordinals_of_curvatures_and_groups_are_checked():
 
 
 def test_an_only_child_that_misses_the_total_of_its_group():
-    problem = replace(
-        ParentProblem.without_rows(H, B[:1], P), group=np.array([0], np.int32), group_totals=np.array([9.0])
-    )
+    problem = replace(free_parent(H, B[:1], P), group=np.array([0], np.int32), group_totals=np.array([9.0]))
     assert solve_l2(problem).status is L2Status.INFEASIBLE
 
 
@@ -217,7 +215,7 @@ def test_singular_objectives_of_unequal_weights_are_solved_to_the_optimum():
     weights = np.array([0.01, 0.5, 2.0, 0.3])
     wanted = np.array([30.0, 2.0, 11.0, 7.0])
     p = np.array([20, 15, 25])
-    problem = ParentProblem.without_rows(
+    problem = free_parent(
         weights[:, None, None] * np.ones((4, 3, 3)), (weights * wanted)[:, None] * np.ones(3), p
     )
     result = solve_l2(replace(problem, h_of=np.arange(4, dtype=np.int32)))
@@ -249,7 +247,7 @@ def test_a_level_alone_is_nonnegative_least_squares(seed: int) -> None:
         noisy.append((exact + np.rint(rng.normal(0, variance**0.5, exact.shape)).astype(np.int64))[None])
     queries = [label.astype(np.int32) for label in labels()]
     h, _, b = LevelObjective.of(queries, variances, noisy).equations(0, 1, np.arange(truth.size))
-    found = solve_l2(ParentProblem.without_rows(h, b, None))
+    found = solve_l2(free_parent(h, b, None))
     rows = [
         (label == answer) / variance**0.5
         for label, variance in zip(labels(), variances, strict=True)

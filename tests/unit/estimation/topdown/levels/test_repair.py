@@ -8,6 +8,7 @@ from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.problem import L2Status, ParentProblem
 from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.levels.passes import repair_parent
+from support.parents import free_parent
 
 
 def persons_moved(repair) -> int:
@@ -75,7 +76,7 @@ def test_known_totals_of_groups_are_kept():
 
 
 def test_a_root_is_refused():
-    problem = ParentProblem.without_rows(np.eye(2), np.ones((1, 2)), None)
+    problem = free_parent(np.eye(2), np.ones((1, 2)), None)
     with pytest.raises(CheckError, match="a root has no parent counts"):
         repair_parent(problem)
 

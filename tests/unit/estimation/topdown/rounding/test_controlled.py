@@ -10,6 +10,7 @@ from censafe.estimation.topdown.least_squares.problem import ParentProblem
 from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.rounding.controlled import _integral, round_parent, round_point, tree_of
 from censafe.model.programs import Program
+from support.parents import free_parent
 from support.rounding import rounding_cost
 
 H = 2 * np.eye(3) + 1
@@ -69,7 +70,7 @@ def best_by_linear_program(x, problem, tree, leaves="fractional"):
 
 
 def test_worked_example():
-    problem, tree = ParentProblem.without_rows(H, B, P), (np.array([0, 0, 1], np.int32),)
+    problem, tree = free_parent(H, B, P), (np.array([0, 0, 1], np.int32),)
     x = solve_l2(problem).x
     counts = round_parent(x, problem, tree)
     assert counts.tolist() == [[4, 0, 1], [1, 1, 3]]
@@ -146,12 +147,12 @@ def test_root_with_a_bounded_type():
 
 def test_integers_come_back_unchanged():
     x = np.array([[5.0, 0, 1], [0, 1, 3]])
-    problem = ParentProblem.without_rows(H, B, P)
+    problem = free_parent(H, B, P)
     assert round_parent(x + 1e-9, problem, ()).tolist() == x.tolist()
 
 
 def test_a_point_snapped_too_high_gives_units_back():
-    problem = ParentProblem.without_rows(np.eye(1), np.zeros((3, 1)), np.array([2]))
+    problem = free_parent(np.eye(1), np.zeros((3, 1)), np.array([2]))
     counts = round_parent(np.full((3, 1), 1 - 5e-7), problem, ())
     assert int(counts.sum()) == 2
 
