@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from censafe.cli.faults import printable
+from censafe.model.entries import listed
 
 
 class WordedGroup(click.Group):
@@ -153,8 +154,7 @@ class _Line:
         else:
             missing, before = self._names[len(words) :], ""
             complete = [*args, *self._examples(missing, shipped)]
-        named = missing[0] if len(missing) == 1 else f"{', '.join(missing[:-1])} and {missing[-1]}"
-        lines = [f"{named} {'is' if len(missing) == 1 else 'are'} missing{before}."]
+        lines = [f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} missing{before}."]
         lines += [f"  {one}: {self._meaning(one, shipped)}" for one in missing]
         example = f"{self._verb} {shlex.join(complete)}"
         if not words:  # the first example of the help, where it has one

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
@@ -19,6 +19,16 @@ def nearest(word: str, words: Iterable[str]) -> str:
     """
     near = difflib.get_close_matches(word, list(words), n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words in a sentence.
+
+    Example:
+        >>> listed(["sex"]), listed(["area", "sex", "age"])
+        ('sex', 'area, sex and age')
+    """
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def require_keys(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from censafe.attack.tables import CountedLines
 from censafe.errors import DataError
+from censafe.model.cells.counting import level_classes
 from censafe.model.cells.lines import LOWEST, CensusTable, Condition, TableLine
 
 _Ints = NDArray[np.int64]
@@ -111,16 +112,16 @@ class OwnLines(CountedLines):
         for name, own in conditions.items():
             every = np.arange(len(levels[name]))
             group = named[name].of_level if name in named else 0 * every
-            marks = np.stack([group, *(np.isin(every, list(one)) for one in own)])
-            _, first, place = np.unique(marks, axis=1, return_index=True, return_inverse=True)
-            order = np.lexsort((first, group[first]))
-            classes[name] = np.argsort(order)[place.ravel()]
-            whole = name in named and len(order) == len(named[name].labels)
-            members = [np.flatnonzero(classes[name] == one).tolist() for one in range(len(order))]
+            groups = (frozenset(np.flatnonzero(group == one).tolist()) for one in np.unique(group))
+            members = [sorted(one) for one in level_classes([*groups, *own])]
+            members.sort(key=lambda chosen: (int(group[chosen[0]]), chosen[0]))
+            classes[name] = np.empty_like(every)
+            for number, inside in enumerate(members):
+                classes[name][inside] = number
             labels[name] = (
                 named[name].labels
-                if whole
-                else tuple(" or ".join(levels[name][one] for one in chosen) for chosen in members)
+                if name in named and len(members) == len(named[name].labels)
+                else tuple(" or ".join(levels[name][one] for one in inside) for inside in members)
             )
         return OwnLines(area, classes, tuple(tables), tuple(quasi), target, labels)
 

@@ -39,6 +39,7 @@ from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import Evaluated, write_frame
 from censafe.geography.files import texts_of
 from censafe.geography.own_codes import AREA_CODES, AreaCodes
+from censafe.model.entries import listed
 from censafe.model.observer import Observer
 from censafe.model.plan import Definition
 from censafe.products.topdown.census_tables.microdata_source import open_source
@@ -106,13 +107,13 @@ class OwnStudy(DefenseStudy):
 def own_words(schema: OwnSchema) -> ComparisonWords:
     """Words of the page and of the files for an own schema."""
     lines = schema.lines
-    alone = _listed([one.name for one in lines.quasi])
+    alone = listed([one.name for one in lines.quasi])
     known = [lines.area, *(one.name for one in lines.quasi)]
     return ComparisonWords(
         area=lines.area,
         areas=f"areas ({lines.area})",
-        known=_listed(known),
-        record=_listed([*known, lines.target.name]),
+        known=listed(known),
+        record=listed([*known, lines.target.name]),
         target=lines.target.name,
         alone=alone,
         risk="nonmodal",
@@ -124,16 +125,6 @@ def own_words(schema: OwnSchema) -> ComparisonWords:
         agreement="true_percent",
         unique=("unique_percent",),
     )
-
-
-def _listed(words: Sequence[str]) -> str:
-    """Words in a sentence.
-
-    Example:
-        >>> _listed(["sex"]), _listed(["Grid", "sex", "age"])
-        ('sex', 'Grid, sex and age')
-    """
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _own_columns(frame: pa.Table, area: str) -> pa.Table:

@@ -114,7 +114,7 @@ def _read_file(
         entries.append(_count_piece(numbers, homes, bad, hispanic9=hispanic9))
         others += int(np.count_nonzero((homes.expected >= 0)[:-1] & (homes.expected != homes.met)[:-1]))
         last = _Homes._make(column[-1:] for column in homes)
-    short = file.whole and bool(last.met[0] < last.expected[0])
+    short = file.complete and bool(last.met[0] < last.expected[0])
     problems += file.findings({**_HOUSEHOLD.words, **_PERSON.words}, bad)
     problems += stated("ipums.truncated", path.name, int(short))
     problems += stated("ipums.persons", path.name, others)

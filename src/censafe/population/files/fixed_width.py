@@ -289,7 +289,7 @@ class FixedFile:
         self._other = 0
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether all lines that were read have the right length."""
         return not self._cut and not self._other
 

@@ -21,6 +21,7 @@ from censafe.model import (
     ReleasePlan,
 )
 from censafe.model.bounds import upper
+from censafe.model.entries import listed
 from censafe.model.parsing import parse_fraction
 from censafe.model.proven import proven
 from censafe.model.topdown.histograms import FacilityCounts, GeoLevel, MeasuredHistogram
@@ -387,7 +388,7 @@ def counted_units(histogram: MeasuredHistogram) -> str:
     kinds += [
         f"{name} housing units" if name == "vacant" else f"units of kind {name}" for name in rule.other_kinds
     ]
-    return f"{', '.join(kinds[:-1])} and {kinds[-1]}"
+    return listed(kinds)
 
 
 def _settings(config: TopdownConfig) -> dict[str, str]:
